@@ -1,0 +1,110 @@
+"""A target seen through a diffeomorphism: the one mechanism behind charts and conditional densities.
+
+Bijectors come from well-kept libraries; `NumpyroChart` takes any transform of NumPyro.
+"""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cdsampler._typing import Position, Scalar
+from cdsampler.density import AbstractLogDensity, Evaluations, guard_non_finite
+from cdsampler.errors import InvalidInputError
+
+
+class AbstractChart(eqx.Module):
+    """A diffeomorphism between target coordinates y and chart coordinates q."""
+
+    @abc.abstractmethod
+    def to_chart(self, y: Position) -> Position:
+        """Map target coordinates to chart coordinates."""
+
+    @abc.abstractmethod
+    def to_target(self, q: Position) -> tuple[Position, Scalar]:
+        """Map chart coordinates to target coordinates, with `log|det ∂y/∂q|`."""
+
+
+class NumpyroChart(AbstractChart):
+    """A chart whose chart coordinates are the unconstrained side of a NumPyro transform.
+
+    Parameters
+    ----------
+    transform
+        A `numpyro.distributions.transforms.Transform` from unconstrained vectors (or each scalar of them) to the
+        support of the target, of the same dimension.
+
+    Raises
+    ------
+    InvalidInputError
+        The object lacks the interface of a NumPyro transform.
+    """
+
+    transform: Any
+
+    def __check_init__(self) -> None:
+        """Check that the object is a transform."""
+        for name in ("__call__", "_inverse", "log_abs_det_jacobian"):
+            if not hasattr(self.transform, name):
+                raise InvalidInputError(f"Not a NumPyro transform (it has no {name}): {self.transform!r}.")
+
+    def to_chart(self, y: Position) -> Position:
+        """Map constrained to unconstrained coordinates."""
+        return self.transform._inverse(y)
+
+    def to_target(self, q: Position) -> tuple[Position, Scalar]:
+        """Map unconstrained to constrained coordinates, with `log|det ∂y/∂q|`."""
+        y = self.transform(q)
+        return y, jnp.sum(self.transform.log_abs_det_jacobian(q, y))
+
+
+class TransformedLogDensity(AbstractLogDensity):
+    """The density of q when `y = chart.to_target(q)` has the given density.
+
+    `log density(q) = ℓ(y(q)) + log|det ∂y/∂q|`; the normalising constant is unchanged. Values and gradients cost what
+    the inner density costs: the gradient is pulled back, so a target's own gradient is used.
+
+    Parameters
+    ----------
+    density
+        The target in y.
+    chart
+        The diffeomorphism.
+    """
+
+    density: AbstractLogDensity
+    chart: AbstractChart
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        """Number of coordinates."""
+        return self.density.dim
+
+    @property
+    def dtype(self) -> np.dtype:  # type: ignore[override]
+        """Floating type."""
+        return self.density.dtype
+
+    def value(self, position: Position) -> tuple[Scalar, Evaluations]:
+        """Return the log density at q; costs one value evaluation."""
+        y, log_det = self.chart.to_target(position)
+        value, evaluations = self.density.value(y)
+        safe, _, counts = guard_non_finite(value + log_det)
+        return safe, _charge(value, evaluations, counts)
+
+    def value_and_gradient(self, position: Position) -> tuple[Scalar, Position, Evaluations]:
+        """Return log density and gradient at q; costs one value-and-gradient evaluation."""
+        (y, log_det), pull_back = jax.vjp(self.chart.to_target, position)
+        value, gradient, evaluations = self.density.value_and_gradient(y)
+        (pulled,) = pull_back((gradient, jnp.ones_like(log_det)))
+        safe, safe_gradient, counts = guard_non_finite(value + log_det, pulled)
+        return safe, safe_gradient, _charge(value, evaluations, counts)
+
+
+def _charge(inner_value: Scalar, inner: Evaluations, outer: Evaluations) -> Evaluations:
+    """Add non-finite outcomes that the chart caused to the inner counts, none of them twice."""
+    is_new = jnp.isfinite(inner_value).astype(jnp.int32)
+    return inner + jax.tree.map(lambda count: count * is_new, outer)

@@ -1,0 +1,8 @@
+"""The only place where a target is evaluated, checked for non-finite values and charged."""
+
+from cdsampler.density._evaluations import Evaluations as Evaluations
+from cdsampler.density._log_density import AbstractLogDensity as AbstractLogDensity
+from cdsampler.density._log_density import LogDensity as LogDensity
+from cdsampler.density._log_density import guard_non_finite as guard_non_finite
+from cdsampler.density._point import Component as Component
+from cdsampler.density._point import Point as Point

@@ -1,0 +1,62 @@
+import abc
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from cdsampler._typing import Array, PRNGKey
+from cdsampler.density import Evaluations, Point
+from cdsampler.errors import InvalidInputError
+from cdsampler.paths import TemperedDensity
+
+
+class KernelInfo(NamedTuple):
+    """What one kernel step tells.
+
+    Attributes
+    ----------
+    acceptance_prob : Array, shape ()
+    evaluations : Evaluations
+    """
+
+    acceptance_prob: Array
+    evaluations: Evaluations
+
+
+class AbstractKernel(eqx.Module):
+    """A Markov kernel that leaves a tempered density invariant.
+
+    Attributes
+    ----------
+    step_size : Array, shape ()
+        In the coordinates' units (or their square for MALA); see each kernel.
+    target_acceptance
+        The kernel's asymptotically optimal acceptance rate, which adaptation aims at.
+    needs_gradient
+        Whether points must carry gradients. If not, every evaluation is charged as value-only.
+    """
+
+    step_size: eqx.AbstractVar[Array]
+    target_acceptance: eqx.AbstractClassVar[float]
+    needs_gradient: eqx.AbstractClassVar[bool]
+
+    @abc.abstractmethod
+    def step(self, rng_key: PRNGKey, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
+        """Take one step from a cached point."""
+
+    @property
+    @abc.abstractmethod
+    def evaluations_per_step(self) -> int:
+        """Density evaluations that one step costs."""
+
+
+def check_step_size(step_size: float | Array) -> Array:
+    """Return the step size as an array; concrete values must be positive and finite."""
+    if not isinstance(step_size, jax.core.Tracer) and not bool(
+        jnp.all(jnp.isfinite(jnp.asarray(step_size)) & (jnp.asarray(step_size) > 0))
+    ):
+        raise InvalidInputError(f"step_size must be positive and finite, got {step_size}.")
+    return jnp.asarray(step_size, dtype=jnp.zeros(()).dtype)
+
+

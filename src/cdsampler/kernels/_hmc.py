@@ -1,0 +1,62 @@
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from cdsampler._typing import Array, PRNGKey
+from cdsampler.density import Evaluations, Point
+from cdsampler.errors import InvalidInputError
+from cdsampler.kernels._base import AbstractKernel, KernelInfo, check_step_size
+from cdsampler.kernels._metropolis import metropolis
+from cdsampler.paths import TemperedDensity
+
+
+class HMC(AbstractKernel):
+    """Hamiltonian Monte Carlo with unit mass and leapfrog steps; `num_integration_steps` evaluations a step.
+
+    Parameters
+    ----------
+    step_size
+        Leapfrog step, in the coordinates' units.
+    num_integration_steps
+        Leapfrog steps, each one value-and-gradient evaluation.
+
+    Notes
+    -----
+    Duane et al. 1987; optimal acceptance .651, Beskos et al. 2013.
+    """
+
+    step_size: Array
+    num_integration_steps: Array
+    target_acceptance: ClassVar[float] = 0.651
+    needs_gradient: ClassVar[bool] = True
+
+    def __init__(self, step_size: float | Array, num_integration_steps: int | Array):
+        self.step_size = check_step_size(step_size)
+        if not isinstance(num_integration_steps, jax.core.Tracer) and int(num_integration_steps) < 1:
+            raise InvalidInputError(f"num_integration_steps must be at least 1, got {num_integration_steps}.")
+        self.num_integration_steps = jnp.asarray(num_integration_steps, jnp.int32)
+
+    def step(self, rng_key: PRNGKey, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
+        """Take one step."""
+        key_noise, key_accept = jax.random.split(rng_key)
+        epsilon = self.step_size.astype(point.position.dtype)
+        momentum = jax.random.normal(key_noise, point.position.shape, point.position.dtype)
+
+        def leapfrog(_: int, carry: tuple[Point, Array, Evaluations]) -> tuple[Point, Array, Evaluations]:
+            at, p, evaluations = carry
+            p_half = p + 0.5 * epsilon * density.gradient(at)
+            new, cost = density.evaluate(at.position + epsilon * p_half)
+            return new, p_half + 0.5 * epsilon * density.gradient(new), evaluations + cost
+
+        start = (point, momentum, Evaluations.zero())
+        proposal, end_momentum, evaluations = jax.lax.fori_loop(0, self.num_integration_steps, leapfrog, start)
+        kinetic = 0.5 * (jnp.sum(momentum**2) - jnp.sum(end_momentum**2))
+        log_ratio = density.log_density(proposal) - density.log_density(point) + kinetic
+        new, acceptance = metropolis(key_accept, point, proposal, log_ratio)
+        return new, KernelInfo(acceptance, evaluations)
+
+    @property
+    def evaluations_per_step(self) -> int:
+        """The number of leapfrog steps."""
+        return int(self.num_integration_steps)

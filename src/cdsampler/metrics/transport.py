@@ -1,0 +1,98 @@
+"""Wasserstein distances between two samples, by exact optimal transport.
+
+Source: Castro-Macías et al. 2026, 'Conditional Diffusion Sampling', appendix 'Evaluation Metrics'. The order
+is the exponent of the cost: ``W_2`` moves mass at *squared* distance and takes the square root of the total.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from cdsampler.errors import InvalidInputError
+from cdsampler.metrics._validate import FloatArray, as_finite_rows, require_same_dim
+
+
+def wasserstein(x: ArrayLike, y: ArrayLike, order: float = 2) -> float:
+    """Wasserstein distance between two equally weighted samples of the same size.
+
+    The optimal plan between two uniform samples of equal size is a permutation, found exactly by the
+    assignment problem; in one dimension it pairs the sorted values.
+
+    Parameters
+    ----------
+    x, y : array_like, [n, dim] or [n]
+        The samples.
+    order : float
+        The order p ≥ 1 of the distance; the cost of a move is |x − y|^p.
+
+    Returns
+    -------
+    float
+        ``min_π (1/n Σ_i |x_i − y_π(i)|^p)^(1/p)``, in the units of the samples.
+
+    Raises
+    ------
+    InvalidInputError
+        If sizes or dimensions differ, a row is not finite, or ``order < 1``.
+
+    Notes
+    -----
+    Time grows as n³ and memory as 8 n² bytes for dim > 1: about half a minute to a minute and 0.8 GB at n =
+    10 000.
+    """
+    if not (np.isfinite(order) and order >= 1):
+        raise InvalidInputError(f"order is {order}; a Wasserstein distance has a finite order of at least 1.")
+    rows_x, rows_y = _equal_samples(x, y)
+    return _distances_of_orders(rows_x, rows_y, (order,))[0]
+
+
+def wasserstein_1_and_2(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
+    """``W_1`` and ``W_2`` between two samples, from one matrix of distances.
+
+    Parameters
+    ----------
+    x, y : array_like, [n, dim] or [n]
+        The samples, of equal size.
+
+    Returns
+    -------
+    tuple of float
+        ``(W_1, W_2)``, each with its own optimal plan; ``W_1 <= W_2``.
+
+    Raises
+    ------
+    InvalidInputError
+        If sizes or dimensions differ, or a row is not finite.
+    """
+    first, second = _distances_of_orders(*_equal_samples(x, y), (1, 2))
+    return first, second
+
+
+def _equal_samples(x: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    rows_x, rows_y = as_finite_rows("x", x), as_finite_rows("y", y)
+    require_same_dim(rows_x, rows_y)
+    if len(rows_x) != len(rows_y):
+        raise InvalidInputError(
+            f"x has {len(rows_x)} rows and y has {len(rows_y)}; both samples need the same size: "
+            f"take a random subsample of {min(len(rows_x), len(rows_y))} rows of the larger."
+        )
+    return rows_x, rows_y
+
+
+def _distances_of_orders(x: FloatArray, y: FloatArray, orders: tuple[float, ...]) -> list[float]:
+    if x.shape[1] == 1:
+        moves = np.abs(np.sort(x[:, 0]) - np.sort(y[:, 0]))
+        return [_power_mean(moves, order) for order in orders]
+    distances = cdist(x, y)
+    return [_power_mean(_assigned(distances, order), order) for order in orders]
+
+
+def _assigned(distances: FloatArray, order: float) -> FloatArray:
+    """Return the distances [n] of the moves of an optimal plan at cost ``distances ** order``."""
+    rows, columns = linear_sum_assignment(distances if order == 1 else distances**order)
+    return distances[rows, columns]
+
+
+def _power_mean(moves: FloatArray, order: float) -> float:
+    return float(np.mean(moves**order) ** (1 / order))

@@ -1,0 +1,70 @@
+import equinox as eqx
+import jax.numpy as jnp
+
+from cdsampler._typing import Array, PRNGKey, Position, Scalar
+from cdsampler.density import AbstractLogDensity, Component, Evaluations, Point
+from cdsampler.paths._reference import AbstractReference
+
+
+class AnnealingPath(eqx.Module):
+    """The geometric path `log π_β = (1-β) log ref + β ℓ` of one chain (paper, eq. 3).
+
+    Parameters
+    ----------
+    reference
+        The distribution at β = 0, about `anchor`.
+    density
+        The target, at β = 1.
+    anchor : Array, shape (dim,)
+        Centre of the reference.
+    """
+
+    reference: AbstractReference
+    density: AbstractLogDensity
+    anchor: Position
+
+    def evaluate(self, position: Position) -> tuple[Point, Evaluations]:
+        """Evaluate both components with gradients; costs one value-and-gradient evaluation."""
+        reference = Component(*self.reference.log_density_and_gradient(position, self.anchor))
+        value, gradient, evaluations = self.density.value_and_gradient(position)
+        return Point(position, reference, Component(value, gradient)), evaluations
+
+    def evaluate_value(self, position: Position) -> tuple[Point, Evaluations]:
+        """Evaluate both components without the target's gradient; costs one value evaluation."""
+        reference = Component(*self.reference.log_density_and_gradient(position, self.anchor))
+        value, evaluations = self.density.value(position)
+        return Point(position, reference, Component(value, jnp.zeros_like(position))), evaluations
+
+    def sample_reference(self, rng_key: PRNGKey) -> Position:
+        """Draw a position from the reference; free."""
+        return self.reference.sample(rng_key, self.anchor)
+
+    def at(self, beta: Scalar) -> "TemperedDensity":
+        """Return the density at one β."""
+        return TemperedDensity(self, beta)
+
+
+class TemperedDensity(eqx.Module):
+    """The path at one β: what a kernel leaves invariant."""
+
+    path: AnnealingPath
+    beta: Array
+
+    def evaluate(self, position: Position) -> tuple[Point, Evaluations]:
+        """Evaluate with gradients; costs one value-and-gradient evaluation."""
+        return self.path.evaluate(position)
+
+    def evaluate_value(self, position: Position) -> tuple[Point, Evaluations]:
+        """Evaluate without the target's gradient; costs one value evaluation."""
+        return self.path.evaluate_value(position)
+
+    def log_density(self, point: Point) -> Scalar:
+        """Return log π_β from cached values; free."""
+        # At β = 0 the target has no say: 0·(−inf) must not become NaN.
+        target = jnp.where(self.beta > 0, self.beta * point.target.log_density, 0)
+        reference = jnp.where(self.beta < 1, (1 - self.beta) * point.reference.log_density, 0)
+        return reference + target
+
+    def gradient(self, point: Point) -> Position:
+        """Return ∇ log π_β from cached values; free."""
+        return (1 - self.beta) * point.reference.gradient + self.beta * point.target.gradient

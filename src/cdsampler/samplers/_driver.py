@@ -1,0 +1,159 @@
+"""Runs any sampler: chains in chunks, steps in compiled blocks of dynamic length."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cdsampler._typing import Array, PRNGKey
+from cdsampler.density import AbstractLogDensity, Evaluations, Point
+from cdsampler.errors import DensityError
+from cdsampler.samplers._base import AbstractSampler, AbstractStage
+
+BLOCK_LENGTH = 128
+
+
+class ChunkOutcome(NamedTuple):
+    """What a chunk of chains leaves on the host; every array has the chains along the first axis.
+
+    Attributes
+    ----------
+    position : ndarray, shape (n_chains, dim)
+    log_density : ndarray, shape (n_chains,)
+    evaluations : Evaluations
+        Shape (n_chains,).
+    statistics : tuple
+        One entry per stage, as the stage defines them.
+    """
+
+    position: np.ndarray
+    log_density: np.ndarray
+    evaluations: Evaluations
+    statistics: tuple[Any, ...]
+
+
+def chain_keys(rng_key: PRNGKey, chains: Sequence[int] | np.ndarray) -> Array:
+    """Return one key per chain; a chain's key depends on nothing but its number."""
+    return jax.vmap(lambda i: jax.random.fold_in(rng_key, i))(jnp.asarray(chains, jnp.uint32))
+
+
+def run_chunk(
+    sampler: AbstractSampler,
+    density: AbstractLogDensity,
+    keys: Array,
+    anchors: Array,
+    on_block: Callable[[int], None] = lambda n: None,
+) -> ChunkOutcome:
+    """Run a chunk of independent chains from beginning to end.
+
+    Parameters
+    ----------
+    sampler
+        Frozen description.
+    density
+        Target.
+    keys : Array of keys, shape (n_chains,)
+    anchors : Array, shape (n_chains, dim)
+    on_block
+        Called after each compiled block with the evaluations that it made; may raise to interrupt.
+
+    Returns
+    -------
+    ChunkOutcome
+
+    Raises
+    ------
+    DensityError
+        The log density was plus infinity somewhere; the message shows the point.
+    """
+    points: Point | None = None
+    total = Evaluations.zero((anchors.shape[0],))
+    statistics = []
+    for number, stage in enumerate(sampler.stages()):
+        stage_keys = _fold_all(keys, number)
+        state = _init(stage, density, stage_keys, anchors, points)
+        on_block(stage.cost_init() * anchors.shape[0])
+        done, n_steps = 0, int(stage.n_steps)
+        _check_bounded(stage, state)
+        while done < n_steps:
+            length = min(BLOCK_LENGTH, n_steps - done)
+            rows = stage.rows(done, BLOCK_LENGTH)
+            state = _advance(stage, density, stage_keys, anchors, state, rows, jnp.int32(done), jnp.int32(length))
+            _check_bounded(stage, state)
+            done += length
+            on_block(length * stage.cost_step() * anchors.shape[0])
+        points, kept = _finish(stage, state)
+        total = total + state.evaluations
+        statistics.append(jax.tree.map(np.asarray, kept))
+    assert points is not None
+    return ChunkOutcome(
+        np.asarray(points.position),
+        np.asarray(points.target.log_density),
+        jax.tree.map(np.asarray, total),
+        tuple(statistics),
+    )
+
+
+@eqx.filter_jit
+def _fold_all(keys: Array, number: Any) -> Array:
+    return jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
+
+
+@eqx.filter_jit
+def _init(stage: AbstractStage, density: AbstractLogDensity, keys: Array, anchors: Array, points: Point | None) -> Any:
+    def start(key: PRNGKey, anchor: Array, point: Point | None) -> Any:
+        return stage.init(jax.random.fold_in(key, 0), stage.path(density, anchor), point)
+
+    return jax.vmap(start)(keys, anchors, points)
+
+
+@eqx.filter_jit(donate="none")
+def _advance(
+    stage: AbstractStage,
+    density: AbstractLogDensity,
+    keys: Array,
+    anchors: Array,
+    state: Any,
+    rows: Any,
+    start: Array,
+    length: Array,
+) -> Any:
+    def body(carry: tuple[Array, Any]) -> tuple[Array, Any]:
+        i, states = carry
+        index = start + i
+        row = jax.tree.map(lambda a: a[i], rows)
+
+        def step(key: PRNGKey, one: Any, anchor: Array) -> Any:
+            # Key 0 belongs to init.
+            return stage.step(jax.random.fold_in(key, index + 1), one, index, row, stage.path(density, anchor))
+
+        return i + 1, jax.vmap(step)(keys, states, anchors)
+
+    def is_running(carry: tuple[Array, Any]) -> Array:
+        i, states = carry
+        return (i < length) & ~jnp.any(states.evaluations.pos_inf > 0)
+
+    return jax.lax.while_loop(is_running, body, (jnp.zeros((), jnp.int32), state))[1]
+
+
+@eqx.filter_jit
+def _finish(stage: AbstractStage, state: Any) -> tuple[Point, Any]:
+    return jax.vmap(stage.point)(state), jax.vmap(stage.statistics)(state)
+
+
+def _check_bounded(stage: AbstractStage, state: Any) -> None:
+    if not np.any(np.asarray(state.evaluations.pos_inf) > 0):
+        return
+    for leaf in jax.tree.leaves(state, is_leaf=lambda x: isinstance(x, Point)):
+        if isinstance(leaf, Point):
+            where = np.argwhere(np.asarray(leaf.target.log_density) == np.inf)
+            if len(where):
+                position = np.asarray(leaf.position)[tuple(where[0])]
+                raise DensityError(
+                    f"The log density is +inf at {np.array2string(position, threshold=20)}: the target is unbounded "
+                    "there, and no sampler can be right. Bound it, or return -inf where it is not defined."
+                )
+    raise DensityError("The log density was +inf at a point that a kernel passed through: the target is unbounded.")
