@@ -45,6 +45,10 @@ class AbstractKernel(eqx.Module):
     def step(self, rng_key: PRNGKey, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
         """Take one step from a cached point."""
 
+    @abc.abstractmethod
+    def scaled(self, factor: Array) -> "AbstractKernel":
+        """Return the kernel for coordinates that are `factor` times as large."""
+
     @property
     @abc.abstractmethod
     def evaluations_per_step(self) -> int:

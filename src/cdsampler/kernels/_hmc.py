@@ -1,5 +1,6 @@
 from typing import ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
@@ -55,6 +56,10 @@ class HMC(AbstractKernel):
         log_ratio = density.log_density(proposal) - density.log_density(point) + kinetic
         new, acceptance = metropolis(key_accept, point, proposal, log_ratio)
         return new, KernelInfo(acceptance, evaluations)
+
+    def scaled(self, factor: Array) -> "HMC":
+        """Return the kernel for coordinates that are `factor` times as large."""
+        return eqx.tree_at(lambda k: k.step_size, self, self.step_size * factor)
 
     @property
     def evaluations_per_step(self) -> int:

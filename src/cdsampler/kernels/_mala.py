@@ -1,5 +1,6 @@
 from typing import ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
@@ -45,6 +46,10 @@ class MALA(AbstractKernel):
         log_ratio = density.log_density(proposal) - density.log_density(point) + log_proposal_ratio
         new, acceptance = metropolis(key_accept, point, proposal, log_ratio)
         return new, KernelInfo(acceptance, evaluations)
+
+    def scaled(self, factor: Array) -> "MALA":
+        """Return the kernel for coordinates that are `factor` times as large."""
+        return eqx.tree_at(lambda k: k.step_size, self, self.step_size * factor**2)
 
     @property
     def evaluations_per_step(self) -> int:

@@ -1,5 +1,6 @@
 from typing import ClassVar
 
+import equinox as eqx
 import jax
 
 from cdsampler._typing import Array, PRNGKey
@@ -34,6 +35,10 @@ class RandomWalk(AbstractKernel):
         log_ratio = density.log_density(proposal) - density.log_density(point)
         new, acceptance = metropolis(key_accept, point, proposal, log_ratio)
         return new, KernelInfo(acceptance, evaluations)
+
+    def scaled(self, factor: Array) -> "RandomWalk":
+        """Return the kernel for coordinates that are `factor` times as large."""
+        return eqx.tree_at(lambda k: k.step_size, self, self.step_size * factor)
 
     @property
     def evaluations_per_step(self) -> int:

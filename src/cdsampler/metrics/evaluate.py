@@ -1,4 +1,14 @@
-"""All metrics of one sample against an exact reference, each beside its finite-sample floor."""
+"""All metrics of one sample against an exact reference, each beside its finite-sample floor.
+
+Energies are minus the log density; a sample outside the support has energy +inf, which matches nothing. The
+squared MMD is unbiased, so its mean over exact pairs is about 0: its floor is the mean of its absolute value.
+Its bandwidth is the median heuristic of two exact samples, so that samplers of one target share one kernel.
+The expectation of the observable comes from 200 000 exact draws. Floors of the metrics that need no second
+sample use both members of each exact pair.
+
+Source: Castro-Macías et al. 2026, 'Conditional Diffusion Sampling', appendix 'Evaluation Metrics', with the
+corrections and the floors described in each module.
+"""
 
 from collections import defaultdict
 from typing import NamedTuple
@@ -87,6 +97,8 @@ def evaluate(
 ) -> list[MetricValue]:
     """Compare a sample with an exact reference by every metric that the reference allows.
 
+    The module's docstring says how each metric and its floor is taken.
+
     Parameters
     ----------
     samples : array_like, [n, dim]
@@ -111,17 +123,6 @@ def evaluate(
     InvalidInputError
         If a row of ``samples`` is not finite (the message names the count), there are fewer than two rows, an
         option is out of range, or the reference returns arrays of the wrong shape or dimension.
-
-    Notes
-    -----
-    Energies are minus the log density; a sample outside the support has energy +inf, which matches nothing.
-    The squared MMD is unbiased, so its mean over exact pairs is about 0: its floor is the mean of its
-    absolute value. Its bandwidth is the median heuristic of two exact samples, so that samplers of one target
-    share one kernel. The expectation of the observable comes from 200 000 exact draws. Floors of the metrics
-    that need no second sample use both members of each exact pair.
-
-    Source: Castro-Macías et al. 2026, 'Conditional Diffusion Sampling', appendix 'Evaluation Metrics', with
-    the corrections and the floors described in each module.
     """
     rows = as_finite_rows("samples", samples)
     require_at_least("The number of samples", len(rows), 2)

@@ -78,6 +78,10 @@ class AbstractStage(AbstractSampler):
         """Return per-step numbers for `length` steps from `start` as host arrays, padded; None if there are none."""
         return None
 
+    def compiled_part(self) -> "AbstractStage":
+        """Return what compiled code needs of the stage: all of it, unless the stage keeps a schedule on the host."""
+        return self
+
     def stages(self) -> "tuple[AbstractStage, ...]":
         """Return the stage itself: every stage is a sampler."""
         return (self,)

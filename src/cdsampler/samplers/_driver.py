@@ -74,18 +74,19 @@ def run_chunk(
     statistics = []
     for number, stage in enumerate(sampler.stages()):
         stage_keys = _fold_all(keys, number)
-        state = _init(stage, density, stage_keys, anchors, points)
+        part = stage.compiled_part()
+        state = _init(part, density, stage_keys, anchors, points)
         on_block(stage.cost_init() * anchors.shape[0])
         done, n_steps = 0, int(stage.n_steps)
-        _check_bounded(stage, state)
+        _check_bounded(state)
         while done < n_steps:
             length = min(BLOCK_LENGTH, n_steps - done)
             rows = stage.rows(done, BLOCK_LENGTH)
-            state = _advance(stage, density, stage_keys, anchors, state, rows, jnp.int32(done), jnp.int32(length))
-            _check_bounded(stage, state)
+            state = _advance(part, density, stage_keys, anchors, state, rows, jnp.int32(done), jnp.int32(length))
+            _check_bounded(state)
             done += length
             on_block(length * stage.cost_step() * anchors.shape[0])
-        points, kept = _finish(stage, state)
+        points, kept = _finish(part, state)
         total = total + state.evaluations
         statistics.append(jax.tree.map(np.asarray, kept))
     assert points is not None
@@ -110,7 +111,7 @@ def _init(stage: AbstractStage, density: AbstractLogDensity, keys: Array, anchor
     return jax.vmap(start)(keys, anchors, points)
 
 
-@eqx.filter_jit(donate="none")
+@eqx.filter_jit
 def _advance(
     stage: AbstractStage,
     density: AbstractLogDensity,
@@ -144,7 +145,7 @@ def _finish(stage: AbstractStage, state: Any) -> tuple[Point, Any]:
     return jax.vmap(stage.point)(state), jax.vmap(stage.statistics)(state)
 
 
-def _check_bounded(stage: AbstractStage, state: Any) -> None:
+def _check_bounded(state: Any) -> None:
     if not np.any(np.asarray(state.evaluations.pos_inf) > 0):
         return
     for leaf in jax.tree.leaves(state, is_leaf=lambda x: isinstance(x, Point)):

@@ -1,0 +1,180 @@
+from typing import Any, Literal
+
+import equinox as eqx
+import numpy as np
+
+from cdsampler._typing import Array, IntScalar, PRNGKey, Position
+from cdsampler.density import AbstractLogDensity, Point
+from cdsampler.errors import InvalidInputError
+from cdsampler.interpolants import AbstractAffineInterpolant, AbstractInterpolant, Linear, conditional_density
+from cdsampler.paths import AnnealingPath, GaussianReference
+from cdsampler.samplers._base import AbstractSampler, AbstractStage
+from cdsampler.samplers._integrators import Integrator
+from cdsampler.samplers._inverse_map import InverseMap
+from cdsampler.samplers._nrpt import NRPT
+from cdsampler.samplers._transport import AffineTransport, Corrector, PathTransport
+
+
+class InPathCoordinates(AbstractStage):
+    """Any stage, run on the conditional density `π_{t0|z}` in path coordinates about `F_{t0|z}(z)`.
+
+    Parameters
+    ----------
+    stage
+        A stage without rows of its own, e.g. `NRPT`.
+    interpolant
+        Any interpolant.
+    time
+        t0.
+    """
+
+    stage: AbstractStage
+    interpolant: AbstractInterpolant
+    time: Array
+
+    @property
+    def n_steps(self) -> Array:  # type: ignore[override]
+        """Steps of the inner stage."""
+        return self.stage.n_steps
+
+    def path(self, density: AbstractLogDensity, anchor: Position) -> AnnealingPath:
+        """Return the inner stage's path on the conditional density."""
+        time = self.time.astype(anchor.dtype)
+        conditional = conditional_density(density, self.interpolant, anchor, time)
+        return self.stage.path(conditional, self.interpolant.forward(anchor, anchor, time))
+
+    def init(self, rng_key: PRNGKey, path: AnnealingPath, start: Point | None) -> Any:
+        """Return the inner stage's first state."""
+        return self.stage.init(rng_key, path, start)
+
+    def step(self, rng_key: PRNGKey, state: Any, index: IntScalar, row: Any, path: AnnealingPath) -> Any:
+        """Take the inner stage's step."""
+        return self.stage.step(rng_key, state, index, row, path)
+
+    def point(self, state: Any) -> Point:
+        """Return the inner stage's point, in path coordinates."""
+        return self.stage.point(state)
+
+    def statistics(self, state: Any) -> Any:
+        """Return the inner stage's statistics."""
+        return self.stage.statistics(state)
+
+    def cost_init(self) -> int:
+        """Return the inner stage's cost."""
+        return self.stage.cost_init()
+
+    def cost_step(self) -> int:
+        """Return the inner stage's cost."""
+        return self.stage.cost_step()
+
+
+class CDS(AbstractSampler):
+    """Conditional diffusion sampling (paper, Algorithm 1): any stage-1 sampler of `π_{t0|z}`, then transport to t = 1.
+
+    With an affine interpolant everything runs in target coordinates, where stage 1 is the same sampler on the target
+    with the reference pulled back (scale τ/b(t0) about z) and stage 2 is annealed Langevin; other interpolants run in
+    path coordinates.
+
+    Parameters
+    ----------
+    stage1
+        Sampler of the conditional distribution. Its `GaussianReference` has the paper's scale τ, in path coordinates
+        about `F_{t0|z}(z)`. Its kernel's step sizes are in the coordinates that it runs in.
+    times : ndarray, shape (n_steps + 1,), or float
+        Time schedule from t0 to 1; with `transport="inverse-map"` just t0.
+    variances : ndarray, shape (n_steps,)
+        σ² of each step.
+    interpolant
+        Default linear.
+    integrator
+        "exponential" (default), "leimkuhler-matthews" or "euler-maruyama"; the first two for affine interpolants.
+    corrector
+        M steps of any gradient-based kernel after each integration step.
+    transport
+        "sde", or "inverse-map": F⁻¹ alone.
+
+    Notes
+    -----
+    Cost per chain: stage 1's, then `n_steps · (1 + M c)` with c the corrector kernel's cost.
+    """
+
+    stage1: AbstractStage
+    interpolant: AbstractInterpolant
+    times: np.ndarray
+    variances: np.ndarray
+    corrector: Corrector | None
+    integrator: Integrator = eqx.field(static=True)
+    transport: Literal["sde", "inverse-map"] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        stage1: AbstractStage,
+        times: np.ndarray | float,
+        variances: np.ndarray | None = None,
+        *,
+        interpolant: AbstractInterpolant | None = None,
+        integrator: Integrator | None = None,
+        corrector: Corrector | None = None,
+        transport: Literal["sde", "inverse-map"] = "sde",
+    ):
+        if transport not in ("sde", "inverse-map"):
+            raise InvalidInputError(f"transport must be 'sde' or 'inverse-map', got {transport!r}.")
+        if transport == "sde" and variances is None:
+            raise InvalidInputError("transport='sde' needs a noise variance for each step.")
+        self.stage1 = stage1
+        self.interpolant = Linear() if interpolant is None else interpolant
+        self.times = np.atleast_1d(np.asarray(times, dtype=np.float64))
+        self.variances = np.zeros(0) if variances is None else np.asarray(variances, dtype=np.float64)
+        self.corrector = corrector
+        default: Integrator = "exponential" if self._is_affine else "euler-maruyama"
+        self.integrator = default if integrator is None else integrator
+        self.transport = transport
+        if not self._is_affine and self.integrator != "euler-maruyama":
+            raise InvalidInputError(
+                f"The {self.integrator} integrator needs an affine interpolant; use 'euler-maruyama'."
+            )
+        self.stages()
+
+    @property
+    def _is_affine(self) -> bool:
+        return isinstance(self.interpolant, AbstractAffineInterpolant)
+
+    @property
+    def t0(self) -> float:
+        """The time at which stage 1 hands over to stage 2."""
+        return float(self.times[0])
+
+    def stages(self) -> tuple[AbstractStage, ...]:
+        """Return stage 1 and the transport, both in the same coordinates."""
+        if isinstance(self.interpolant, AbstractAffineInterpolant):
+            first = _pulled_back(self.stage1, self.interpolant, self.t0)
+            if self.transport == "inverse-map":
+                return (first,)  # in target coordinates F⁻¹ has been applied already
+            return first, AffineTransport(
+                self.interpolant, self.times, self.variances, self.integrator, self.corrector
+            )
+        time = np.asarray(self.t0)
+        conditional = InPathCoordinates(self.stage1, self.interpolant, time)  # type: ignore[arg-type]
+        if self.transport == "inverse-map":
+            return conditional, InverseMap(self.interpolant, self.t0)
+        return conditional, PathTransport(self.interpolant, self.times, self.variances, self.corrector)
+
+    def with_budget(self, budget: int) -> "CDS":
+        """Return this sampler with a stage 1 that takes what the transport leaves of the budget."""
+        transport = sum(stage.cost_init() + stage.cost_step() * int(stage.n_steps) for stage in self.stages()[1:])
+        least = transport + self.stage1.cost_init() + self.stage1.cost_step()
+        if budget < least:
+            raise InvalidInputError(
+                f"A budget of {budget} evaluations per sample is too small: CDS needs at least {least} ({transport} "
+                f"for the transport and {least - transport} for the first step of stage 1)."
+            )
+        return eqx.tree_at(lambda s: s.stage1, self, self.stage1.with_budget(budget - transport))
+
+
+def _pulled_back(stage: AbstractStage, interpolant: AbstractAffineInterpolant, t0: float) -> AbstractStage:
+    """Return the stage with its reference in target coordinates: τ/b(t0) about z."""
+    if not isinstance(stage, NRPT) or not isinstance(stage.reference, GaussianReference):
+        return stage
+    _, b = interpolant.coefficients(np.asarray(t0))
+    scale = stage.reference.scale / b
+    return eqx.tree_at(lambda s: s.reference.scale, stage, scale.astype(stage.reference.scale.dtype))

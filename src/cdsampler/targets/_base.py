@@ -1,0 +1,42 @@
+import abc
+
+import equinox as eqx
+
+from cdsampler._typing import Array, Float, PRNGKey
+from cdsampler.density import LogDensity
+
+
+class AbstractTarget(eqx.Module):
+    """A benchmark target: a density with what is known about it.
+
+    Attributes
+    ----------
+    name
+        As on the command line.
+    dim
+        Number of coordinates.
+    """
+
+    name: eqx.AbstractVar[str]
+    dim: eqx.AbstractVar[int]
+
+    @abc.abstractmethod
+    def density(self, dtype: object = None) -> LogDensity:
+        """Return the log density that samplers see."""
+
+
+class AbstractExactTarget(AbstractTarget):
+    """A target that can be sampled exactly."""
+
+    @abc.abstractmethod
+    def sample(self, rng_key: PRNGKey, n_samples: int) -> Float[Array, "n dim"]:
+        """Draw independent samples."""
+
+    @abc.abstractmethod
+    def responsibilities(self, positions: Float[Array, "n dim"]) -> Float[Array, "n modes"]:
+        """Return the posterior probability of each mode at each position."""
+
+    @property
+    @abc.abstractmethod
+    def mode_weights(self) -> Float[Array, " modes"]:
+        """Weight of each mode."""

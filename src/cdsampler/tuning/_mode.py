@@ -1,0 +1,75 @@
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from scipy.optimize import minimize
+
+from cdsampler._typing import Array, Scalar
+from cdsampler.density import AbstractLogDensity, Evaluations
+from cdsampler.errors import DensityError, InvalidInputError
+
+
+class Mode(NamedTuple):
+    """A local maximum of the density.
+
+    Attributes
+    ----------
+    position : ndarray, shape (dim,)
+    log_density : float
+    evaluations
+        What the search cost.
+    """
+
+    position: np.ndarray
+    log_density: float
+    evaluations: Evaluations
+
+
+def find_mode(density: AbstractLogDensity, start: np.ndarray | None = None, *, max_evaluations: int = 1000) -> Mode:
+    """Climb to a mode by L-BFGS; each step is one value-and-gradient evaluation.
+
+    Parameters
+    ----------
+    density
+        Target.
+    start : array_like, shape (dim,), optional
+        Default the origin.
+    max_evaluations
+        Limit of the search. Without convergence the best point so far is returned: an anchor need not be a mode.
+
+    Raises
+    ------
+    InvalidInputError
+        The start has another shape than (dim,) or isn't finite.
+    DensityError
+        The log density is not finite at the start.
+    """
+    x0 = np.zeros(density.dim) if start is None else np.asarray(start, dtype=np.float64)
+    if x0.shape != (density.dim,) or not np.all(np.isfinite(x0)):
+        raise InvalidInputError(f"The start must be {density.dim} finite numbers, got {start!r}.")
+    total = Evaluations.zero()
+    best = (-np.inf, x0)
+
+    def negative(x: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal total, best
+        value, gradient, cost = _evaluate(density, jnp.asarray(x, density.dtype))
+        total = total + cost
+        if float(value) > best[0]:
+            best = (float(value), x.copy())
+        # A wall of a finite height, so that the line search steps back from the edge of the support.
+        height = -float(value) if np.isfinite(value) else 1e10 + abs(best[0])
+        return height, -np.asarray(gradient, dtype=np.float64)
+
+    if not np.isfinite(negative(x0)[0]) or best[0] == -np.inf or best[0] == np.inf:
+        raise DensityError(
+            f"The log density is {'+inf' if best[0] == np.inf else 'not finite (or its gradient is not)'} at the "
+            f"start {np.array2string(x0, threshold=20)}: give a start inside the support."
+        )
+    minimize(negative, x0, jac=True, method="L-BFGS-B", options={"maxfun": max_evaluations - 1})
+    return Mode(best[1], best[0], total)
+
+
+@eqx.filter_jit
+def _evaluate(density: AbstractLogDensity, x: Array) -> tuple[Scalar, Array, Evaluations]:
+    return density.value_and_gradient(x)
