@@ -3,6 +3,7 @@
 from cdsampler.samplers._base import AbstractSampler as AbstractSampler
 from cdsampler.samplers._base import AbstractStage as AbstractStage
 from cdsampler.samplers._cds import CDS as CDS
+from cdsampler.samplers._cds import InPathCoordinates as InPathCoordinates
 from cdsampler.samplers._diagnostics import Evidence as Evidence
 from cdsampler.samplers._diagnostics import TemperingDiagnostics as TemperingDiagnostics
 from cdsampler.samplers._diagnostics import tempering_diagnostics as tempering_diagnostics

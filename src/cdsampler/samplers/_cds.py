@@ -1,6 +1,7 @@
 from typing import Any, Literal
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 
 from cdsampler._typing import Array, IntScalar, PRNGKey, Position
@@ -9,7 +10,7 @@ from cdsampler.errors import InvalidInputError
 from cdsampler.interpolants import AbstractAffineInterpolant, AbstractInterpolant, Linear, conditional_density
 from cdsampler.paths import AnnealingPath, GaussianReference
 from cdsampler.samplers._base import AbstractSampler, AbstractStage
-from cdsampler.samplers._integrators import Integrator
+from cdsampler.samplers._integrators import Integrator, capped_variances
 from cdsampler.samplers._inverse_map import InverseMap
 from cdsampler.samplers._nrpt import NRPT
 from cdsampler.samplers._transport import AffineTransport, Corrector, PathTransport
@@ -92,6 +93,10 @@ class CDS(AbstractSampler):
         M steps of any gradient-based kernel after each integration step.
     transport
         "sde", or "inverse-map": F⁻¹ alone.
+    max_langevin_step
+        If given, σ² is lowered where a step's Langevin time `∫ σ²/(2b²) dt` would exceed this, e.g. a tuned MALA
+        step size: any σ² is exact in theory, but explicit integrators diverge beyond the target's stability limit.
+        For affine interpolants.
 
     Notes
     -----
@@ -103,6 +108,7 @@ class CDS(AbstractSampler):
     times: np.ndarray
     variances: np.ndarray
     corrector: Corrector | None
+    max_langevin_step: Array | None
     integrator: Integrator = eqx.field(static=True)
     transport: Literal["sde", "inverse-map"] = eqx.field(static=True)
 
@@ -116,6 +122,7 @@ class CDS(AbstractSampler):
         integrator: Integrator | None = None,
         corrector: Corrector | None = None,
         transport: Literal["sde", "inverse-map"] = "sde",
+        max_langevin_step: float | None = None,
     ):
         if transport not in ("sde", "inverse-map"):
             raise InvalidInputError(f"transport must be 'sde' or 'inverse-map', got {transport!r}.")
@@ -133,6 +140,11 @@ class CDS(AbstractSampler):
             raise InvalidInputError(
                 f"The {self.integrator} integrator needs an affine interpolant; use 'euler-maruyama'."
             )
+        if max_langevin_step is not None and not (self._is_affine and max_langevin_step > 0):
+            raise InvalidInputError(
+                f"max_langevin_step must be positive and needs an affine interpolant, got {max_langevin_step}."
+            )
+        self.max_langevin_step = None if max_langevin_step is None else jnp.asarray(max_langevin_step)
         self.stages()
 
     @property
@@ -150,8 +162,12 @@ class CDS(AbstractSampler):
             first = _pulled_back(self.stage1, self.interpolant, self.t0)
             if self.transport == "inverse-map":
                 return (first,)  # in target coordinates F⁻¹ has been applied already
+            variances = self.variances
+            if self.max_langevin_step is not None:
+                limit = float(self.max_langevin_step)
+                variances = capped_variances(self.interpolant, self.times, variances, limit)
             return first, AffineTransport(
-                self.interpolant, self.times, self.variances, self.integrator, self.corrector
+                self.interpolant, self.times, variances, self.integrator, self.corrector
             )
         time = np.asarray(self.t0)
         conditional = InPathCoordinates(self.stage1, self.interpolant, time)  # type: ignore[arg-type]

@@ -59,6 +59,14 @@ def langevin_steps(interpolant: AbstractAffineInterpolant, times: np.ndarray, va
     return 0.5 * variances * interpolant.inverse_square_integral(times[:-1], times[1:])
 
 
+def capped_variances(
+    interpolant: AbstractAffineInterpolant, times: np.ndarray, variances: np.ndarray, max_step: float
+) -> np.ndarray:
+    """Return σ², lowered where a step's Langevin time would exceed `max_step`; shape (n_steps,)."""
+    steps = langevin_steps(interpolant, np.asarray(times), np.asarray(variances))
+    return np.where(steps > max_step, variances * max_step / np.maximum(steps, max_step), variances)
+
+
 def step_coefficients(
     interpolant: AbstractAffineInterpolant, times: np.ndarray, variances: np.ndarray, integrator: Integrator
 ) -> StepCoefficients:

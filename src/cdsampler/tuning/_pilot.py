@@ -11,7 +11,7 @@ from cdsampler.density import AbstractLogDensity, Evaluations
 from cdsampler.errors import InvalidInputError
 from cdsampler.kernels import adapt_step_size
 from cdsampler.paths import equal_rejection_schedule
-from cdsampler.samplers import NRPT, chain_keys
+from cdsampler.samplers import CDS, NRPT, AbstractStage, InPathCoordinates, chain_keys
 
 
 class PilotRound(NamedTuple):
@@ -36,13 +36,13 @@ class PilotRound(NamedTuple):
 class Pilot(NamedTuple):
     """A tuned sampler, what tuning cost and what each round measured."""
 
-    sampler: NRPT
+    sampler: NRPT | CDS
     evaluations: Evaluations
     rounds: tuple[PilotRound, ...]
 
 
 def tune(
-    sampler: NRPT,
+    sampler: NRPT | CDS,
     density: AbstractLogDensity,
     anchor: np.ndarray,
     rng_key: PRNGKey,
@@ -59,7 +59,7 @@ def tune(
     Parameters
     ----------
     sampler
-        Its schedule and step sizes are where tuning starts.
+        Its schedule and step sizes are where tuning starts. Of CDS, stage 1 is tuned, and has to be an `NRPT`.
     density
         Target.
     anchor : array_like, shape (dim,)
@@ -82,32 +82,50 @@ def tune(
     Raises
     ------
     InvalidInputError
-        No chains or no rounds.
+        No chains, no rounds, or a stage 1 that isn't tempering.
     """
+    stage, nrpt = _tempering_stage(sampler)
     if n_chains < 1 or n_rounds < 1:
         raise InvalidInputError(f"A pilot needs at least 1 chain and 1 round, got {n_chains} and {n_rounds}.")
     keys = chain_keys(rng_key, np.arange(n_chains))
     anchors = jnp.broadcast_to(jnp.asarray(anchor, density.dtype), (n_chains, density.dim))
-    state = _init(sampler, density, keys, anchors)
-    n_steps = int(sampler.ramp_length) + 32 if first_round is None else first_round
+    state = _init(nrpt, stage, density, keys, anchors)
+    n_steps = int(nrpt.ramp_length) + 32 if first_round is None else first_round
     done, rounds = 0, []
     for number in range(n_rounds):
-        state, measured = _round(sampler, density, keys, anchors, state, jnp.int32(done), jnp.int32(n_steps))
+        state, measured = _round(nrpt, stage, density, keys, anchors, state, jnp.int32(done), jnp.int32(n_steps))
         step_sizes, acceptance, rejection = (np.asarray(a, dtype=np.float64) for a in measured)
-        betas = np.asarray(sampler.betas, dtype=np.float64)
+        betas = np.asarray(nrpt.betas, dtype=np.float64)
         rounds.append(PilotRound(n_steps, betas, rejection, acceptance, step_sizes))
-        sampler = _with(sampler, betas, step_sizes)
+        nrpt = _with(nrpt, betas, step_sizes)
         if adapts_schedule and number < n_rounds - 1:
             moved = equal_rejection_schedule(betas, rejection)
-            sampler = _with(sampler, moved, _interpolated(moved, betas, step_sizes))
+            nrpt = _with(nrpt, moved, _interpolated(moved, betas, step_sizes))
         done += n_steps
         n_steps *= 2
-    return Pilot(sampler, state.evaluations.total(), tuple(rounds))
+    return Pilot(_replaced(sampler, nrpt), state.evaluations.total(), tuple(rounds))
 
 
-def _with(sampler: NRPT, betas: np.ndarray, step_sizes: np.ndarray) -> NRPT:
-    new = jnp.asarray(betas, sampler.betas.dtype), jnp.asarray(step_sizes, sampler.kernel.step_size.dtype)
-    return eqx.tree_at(lambda s: (s.betas, s.kernel.step_size), sampler, new)
+def _tempering_stage(sampler: NRPT | CDS) -> tuple[AbstractStage, NRPT]:
+    """Return the stage that defines the path, and the tempering sampler that runs on it."""
+    stage = sampler.stages()[0]
+    nrpt = stage.stage if isinstance(stage, InPathCoordinates) else stage
+    if not isinstance(nrpt, NRPT):
+        raise InvalidInputError(f"Only tempering can be tuned, and this stage 1 is {type(nrpt).__name__}.")
+    return stage, nrpt
+
+
+def _replaced(sampler: NRPT | CDS, tuned: NRPT) -> NRPT | CDS:
+    def numbers(s: NRPT | CDS) -> tuple[Array, Array]:
+        nrpt = s.stage1 if isinstance(s, CDS) else s
+        return nrpt.betas, nrpt.kernel.step_size  # type: ignore[union-attr, attr-defined]
+
+    return eqx.tree_at(numbers, sampler, (tuned.betas, tuned.kernel.step_size))
+
+
+def _with(nrpt: NRPT, betas: np.ndarray, step_sizes: np.ndarray) -> NRPT:
+    new = jnp.asarray(betas, nrpt.betas.dtype), jnp.asarray(step_sizes, nrpt.kernel.step_size.dtype)
+    return eqx.tree_at(lambda s: (s.betas, s.kernel.step_size), nrpt, new)
 
 
 def _interpolated(new: np.ndarray, betas: np.ndarray, step_sizes: np.ndarray) -> np.ndarray:
@@ -118,38 +136,45 @@ def _interpolated(new: np.ndarray, betas: np.ndarray, step_sizes: np.ndarray) ->
 
 
 @eqx.filter_jit
-def _init(sampler: NRPT, density: AbstractLogDensity, keys: Array, anchors: Array) -> Any:
-    return jax.vmap(lambda k, z: sampler.init(jax.random.fold_in(k, 0), sampler.path(density, z), None))(keys, anchors)
+def _init(nrpt: NRPT, stage: AbstractStage, density: AbstractLogDensity, keys: Array, anchors: Array) -> Any:
+    return jax.vmap(lambda k, z: nrpt.init(jax.random.fold_in(k, 0), stage.path(density, z), None))(keys, anchors)
 
 
 @eqx.filter_jit
 def _round(
-    sampler: NRPT, density: AbstractLogDensity, keys: Array, anchors: Array, state: Any, start: Array, length: Array
+    nrpt: NRPT,
+    stage: AbstractStage,
+    density: AbstractLogDensity,
+    keys: Array,
+    anchors: Array,
+    state: Any,
+    start: Array,
+    length: Array,
 ) -> tuple[Any, tuple[Array, Array, Array]]:
     """Run a round; return the state and, over the round's second half, step sizes, acceptances and rejections."""
 
     def body(i: Array, carry: tuple[Any, Array, Any]) -> tuple[Any, Array, Any]:
         states, step_sizes, sums = carry
         index = start + i
-        tuned = eqx.tree_at(lambda s: s.kernel.step_size, sampler, step_sizes)
+        tuned = eqx.tree_at(lambda s: s.kernel.step_size, nrpt, step_sizes)
 
         def step(key: PRNGKey, one: Any, anchor: Array) -> Any:
             key = jax.random.fold_in(key, index + 1)
-            return tuned.step_with_info(key, one, index, tuned.path(density, anchor))
+            return tuned.step_with_info(key, one, index, stage.path(density, anchor))
 
         states, info = jax.vmap(step)(keys, states, anchors)
         acceptance, rejection = jnp.mean(info.acceptance, axis=0), jnp.mean(info.rejection, axis=0)
         # Replicas that the ramp still holds on a hotter rung say nothing about their own step size.
-        is_home = tuned.level(index) == jnp.arange(sampler.n_replicas)
+        is_home = tuned.level(index) == jnp.arange(nrpt.n_replicas)
         adapted = adapt_step_size(tuned.kernel, acceptance, i, delay=length // 4)
         step_sizes = jnp.where(is_home, adapted, step_sizes)
         weight = (i >= length // 2).astype(acceptance.dtype)
         new = (jnp.log(step_sizes).astype(acceptance.dtype), acceptance, rejection)
         return states, step_sizes, jax.tree.map(lambda s, a: s + weight * a, sums, new)
 
-    n = sampler.n_replicas
+    n = nrpt.n_replicas
     zeros = (jnp.zeros(n, density.dtype), jnp.zeros(n, density.dtype), jnp.zeros(n - 1, density.dtype))
-    state, _, sums = jax.lax.fori_loop(0, length, body, (state, sampler.kernel.step_size, zeros))
+    state, _, sums = jax.lax.fori_loop(0, length, body, (state, nrpt.kernel.step_size, zeros))
     log_step, acceptance, rejection = jax.tree.map(lambda s: s / (length - length // 2), sums)
     return state, (jnp.exp(log_step), acceptance, rejection)
 

@@ -1,0 +1,63 @@
+"""The one place that knows the difference between ArviZ 0.x (InferenceData) and 1.x (DataTree)."""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import arviz as az
+import numpy as np
+
+_IS_LEGACY = int(az.__version__.split(".")[0]) < 1
+
+
+def to_inference_data(
+    samples: np.ndarray,
+    log_density: np.ndarray,
+    names: tuple[str, ...],
+    sample_stats: Mapping[str, np.ndarray],
+    attributes: Mapping[str, Any],
+) -> Any:
+    """Return ArviZ's container with dims (chain, draw, coordinate).
+
+    Parameters
+    ----------
+    samples : ndarray, shape (n_chains, n_draws, dim)
+    log_density : ndarray, shape (n_chains, n_draws)
+    names
+        Of the coordinates; they label the last axis of the variable `x`.
+    sample_stats
+        Arrays of shape (n_chains, n_draws).
+    attributes
+        Plain values; they are attached to the posterior and survive netCDF.
+    """
+    groups = {"posterior": {"x": samples}, "sample_stats": dict(sample_stats)}
+    labels: dict[str, Any] = {"coords": {"coordinate": list(names)}, "dims": {"x": ["coordinate"]}}
+    data = az.from_dict(**groups, **labels) if _IS_LEGACY else az.from_dict(groups, **labels)
+    posterior = data.posterior if _IS_LEGACY else data["posterior"]
+    posterior.attrs.update(attributes)
+    return data
+
+
+def write_netcdf(data: Any, path: Path) -> Path:
+    """Write the container; the file appears under its name only when it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(suffix=".nc", dir=path.parent)
+    os.close(handle)
+    try:
+        data.to_netcdf(temporary, engine="h5netcdf")
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def read_netcdf(path: Path) -> Any:
+    """Read what `write_netcdf` wrote, fully into memory."""
+    if _IS_LEGACY:
+        return az.from_netcdf(str(path), engine="h5netcdf")
+    import xarray as xr
+
+    return xr.load_datatree(path, engine="h5netcdf")

@@ -1,0 +1,214 @@
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cdsampler._typing import Array
+from cdsampler.density import AbstractLogDensity, Evaluations
+from cdsampler.errors import InvalidInputError
+from cdsampler.samplers import (
+    NRPT,
+    AbstractSampler,
+    ChunkOutcome,
+    TemperingStatistics,
+    TransportStatistics,
+    chain_keys,
+    run_chunk,
+    tempering_diagnostics,
+)
+from cdsampler.sampling._compilation import compilation_seconds
+from cdsampler.sampling._result import Result, Timing
+from cdsampler.sampling._warnings import RunWarning, evaluation_warnings, tempering_warnings
+
+# A chunk's replicas should stay in the processor's cache between the operations of a step.
+CHUNK_BYTES = 2_000_000
+MAX_CHUNK = 4096
+
+
+class Progress(NamedTuple):
+    """How far a run is.
+
+    Attributes
+    ----------
+    evaluations : int
+        Made so far.
+    total : int
+        Of the whole run.
+    finished : int
+        Samples that are complete.
+    """
+
+    evaluations: int
+    total: int
+    finished: int
+
+
+def run(
+    sampler: AbstractSampler,
+    density: AbstractLogDensity,
+    n_samples: int,
+    *,
+    anchor: np.ndarray,
+    anchor_scale: float = 0.0,
+    seed: int = 0,
+    tuning_evaluations: Evaluations | None = None,
+    chunk_size: int | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Result:
+    """Draw independent samples, one chain each, with a frozen sampler.
+
+    Parameters
+    ----------
+    sampler
+        With its numbers of steps set, e.g. by `with_budget`. It costs `n_samples * sampler.cost()` evaluations.
+    density
+        Target.
+    n_samples
+        Samples to draw.
+    anchor : array_like, shape (dim,)
+        Where the reference is centred, e.g. a mode.
+    anchor_scale
+        If positive, each chain has its own anchor, drawn from `N(anchor, anchor_scale² I)` (the paper's `z ~ ν_ref`
+        with τ); by default all share the anchor.
+    seed
+        Same seed, same samples bit for bit on one kind of device, whatever the chunk size.
+    tuning_evaluations
+        What mode search and pilot cost, for the accounts.
+    chunk_size
+        Chains that run side by side; default from the size of their state.
+    on_progress
+        Called after each compiled block.
+
+    Returns
+    -------
+    Result
+        After an interrupt (Ctrl-C) the finished chains, marked as partial.
+
+    Raises
+    ------
+    InvalidInputError
+        A bad count, seed, anchor or chunk size.
+    DensityError
+        The log density was plus infinity somewhere.
+    KeyboardInterrupt
+        Interrupted before any chain was complete.
+    """
+    centre = _checked(density, n_samples, anchor, anchor_scale, seed, chunk_size)
+    began, compiled = time.perf_counter(), compilation_seconds()
+    key_chains, key_anchors = jax.random.split(jax.random.key(seed))
+    sizes = chunk_sizes(n_samples, chunk_size or default_chunk_size(sampler, density))
+    per_chain = sampler.cost()
+    made, finished = 0, 0
+    outcomes: list[ChunkOutcome] = []
+    is_partial = False
+
+    def on_block(evaluations: int) -> None:
+        nonlocal made
+        made += evaluations
+        if on_progress is not None:
+            on_progress(Progress(made, per_chain * n_samples, finished))
+
+    try:
+        for size in sizes:
+            chains = np.arange(finished, finished + size)
+            keys = chain_keys(key_chains, chains)
+            anchors = _anchors(chain_keys(key_anchors, chains), centre, jnp.asarray(anchor_scale, density.dtype))
+            outcomes.append(run_chunk(sampler, density, keys, anchors, on_block))
+            finished += size
+    except KeyboardInterrupt:
+        if not outcomes:
+            raise
+        is_partial = True
+    timing = Timing(time.perf_counter() - began, compilation_seconds() - compiled)
+    names = getattr(density, "names", tuple(f"x{i}" for i in range(density.dim)))
+    tuning = Evaluations.zero().total() if tuning_evaluations is None else tuning_evaluations.total()
+    return _assemble(sampler, outcomes, tuning, seed, names, timing, is_partial)
+
+
+def chunk_sizes(n_samples: int, largest: int) -> list[int]:
+    """Split samples into chunks of at most `largest`, as equal as can be: at most two sizes, hence two compilations."""
+    n_chunks = -(-n_samples // largest)
+    # A few more chunks are cheaper than a second compilation.
+    for more in range(n_chunks, n_chunks + n_chunks // 4 + 1):
+        if n_samples % more == 0:
+            return [n_samples // more] * more
+    small, n_large = divmod(n_samples, n_chunks)
+    return [small + 1] * n_large + [small] * (n_chunks - n_large)
+
+
+def default_chunk_size(sampler: AbstractSampler, density: AbstractLogDensity) -> int:
+    """Return how many chains fit the cache, from the size of one chain's state in the first stage."""
+    stage = sampler.stages()[0].compiled_part()
+    anchor = jax.ShapeDtypeStruct((density.dim,), density.dtype)
+    key = jax.random.key(0)
+    state = eqx.filter_eval_shape(lambda z: stage.init(key, stage.path(density, z), None), anchor)
+    size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+    return int(np.clip(CHUNK_BYTES // size, 32, MAX_CHUNK))
+
+
+@eqx.filter_jit
+def _anchors(keys: Array, centre: Array, scale: Array) -> Array:
+    noise = jax.vmap(lambda key: jax.random.normal(key, centre.shape, centre.dtype))(keys)
+    return centre + scale * noise
+
+
+def _checked(
+    density: AbstractLogDensity, n_samples: int, anchor: Any, anchor_scale: float, seed: int, chunk_size: int | None
+) -> Array:
+    if isinstance(n_samples, bool) or not isinstance(n_samples, int | np.integer) or n_samples < 1:
+        raise InvalidInputError(f"n_samples must be a positive integer, got {n_samples!r}.")
+    if chunk_size is not None and chunk_size < 1:
+        raise InvalidInputError(f"chunk_size must be at least 1, got {chunk_size}.")
+    if not 0 <= seed < 2**63:
+        raise InvalidInputError(f"seed must lie in [0, 2^63), got {seed}.")
+    if not (np.isfinite(anchor_scale) and anchor_scale >= 0):
+        raise InvalidInputError(f"anchor_scale must be finite and not negative, got {anchor_scale}.")
+    centre = np.asarray(anchor, dtype=np.float64)
+    if centre.shape != (density.dim,) or not np.all(np.isfinite(centre)):
+        raise InvalidInputError(f"The anchor must be {density.dim} finite numbers, got {anchor!r}.")
+    return jnp.asarray(centre, density.dtype)
+
+
+def _assemble(
+    sampler: AbstractSampler,
+    outcomes: list[ChunkOutcome],
+    tuning: Evaluations,
+    seed: int,
+    names: tuple[str, ...],
+    timing: Timing,
+    is_partial: bool,
+) -> Result:
+    joined: ChunkOutcome = jax.tree.map(lambda *parts: np.concatenate(parts), *outcomes)
+    warnings = evaluation_warnings(joined.evaluations.total())
+    tempering = transport = None
+    for stage, statistics in zip(sampler.stages(), joined.statistics, strict=True):
+        if isinstance(statistics, TemperingStatistics):
+            inner = getattr(stage, "stage", stage)
+            assert isinstance(inner, NRPT)
+            tempering = tempering_diagnostics(
+                np.asarray(inner.betas), statistics, has_evidence=inner.reference.is_proper
+            )
+            warnings += tempering_warnings(tempering)
+        elif isinstance(statistics, TransportStatistics):
+            transport = TransportStatistics(*(np.mean(a, dtype=np.float64) for a in statistics))
+    if is_partial:
+        n = len(joined.position)
+        warnings.append(RunWarning("partial", f"Interrupted after {n} samples.", "Run again for the rest."))
+    return Result(
+        samples=joined.position[:, None, :],
+        log_density=joined.log_density[:, None],
+        evaluations=joined.evaluations,
+        tuning_evaluations=tuning,
+        sampler=sampler,
+        seed=seed,
+        names=names,
+        timing=timing,
+        tempering=tempering,
+        transport=transport,
+        is_partial=is_partial,
+        warnings=tuple(warnings),
+    )
