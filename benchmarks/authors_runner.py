@@ -477,6 +477,8 @@ def parse_args(argv=None):
         parser.error(f"a budget of {args.budget} gives no step to {args.replicas} replicas")
     if not args.out.absolute().parent.is_dir():
         parser.error(f"no such folder to write to: {args.out.absolute().parent}")
+    if args.out.is_dir():
+        parser.error(f"{args.out} is a folder, not a file to write")
     absent = [name for name in REQUIRED if importlib.util.find_spec(name) is None]
     if absent:
         parser.error(f"this Python has no {', '.join(absent)}; run the script with one that has")
