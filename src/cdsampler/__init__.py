@@ -1,1 +1,28 @@
+"""Independent samples from unnormalised, multimodal densities with as few density evaluations as possible."""
+
 __version__ = "0.1.0"
+
+from cdsampler.charts import NumpyroChart as NumpyroChart
+from cdsampler.charts import TransformedLogDensity as TransformedLogDensity
+from cdsampler.density import LogDensity as LogDensity
+from cdsampler.errors import CdsamplerError as CdsamplerError
+from cdsampler.errors import DensityError as DensityError
+from cdsampler.errors import InvalidInputError as InvalidInputError
+from cdsampler.interpolants import Linear as Linear
+from cdsampler.interpolants import Trigonometric as Trigonometric
+from cdsampler.interpolants import geometric_times as geometric_times
+from cdsampler.interpolants import noise_variances as noise_variances
+from cdsampler.kernels import HMC as HMC
+from cdsampler.kernels import MALA as MALA
+from cdsampler.kernels import RandomWalk as RandomWalk
+from cdsampler.paths import FlatReference as FlatReference
+from cdsampler.paths import GaussianReference as GaussianReference
+from cdsampler.paths import geometric_schedule as geometric_schedule
+from cdsampler.samplers import CDS as CDS
+from cdsampler.samplers import NRPT as NRPT
+from cdsampler.samplers import Corrector as Corrector
+from cdsampler.samplers import LocalChain as LocalChain
+from cdsampler.sampling import Result as Result
+from cdsampler.sampling import run as run
+from cdsampler.tuning import find_mode as find_mode
+from cdsampler.tuning import tune as tune

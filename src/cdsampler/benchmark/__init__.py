@@ -7,4 +7,5 @@ from cdsampler.benchmark._catalog import Preset as Preset
 from cdsampler.benchmark._catalog import build_sampler as build_sampler
 from cdsampler.benchmark._catalog import build_target as build_target
 from cdsampler.benchmark._catalog import tune_sampler as tune_sampler
+from cdsampler.benchmark._catalog import with_overrides as with_overrides
 from cdsampler.benchmark._exact import exact_reference as exact_reference

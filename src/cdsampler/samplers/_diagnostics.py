@@ -10,16 +10,16 @@ from cdsampler.samplers._nrpt import TemperingStatistics
 
 
 class Evidence(NamedTuple):
-    """Stepping-stone estimates of log Z, relative to a normalised reference.
+    """Estimates of log Z, relative to a normalised reference.
 
     Attributes
     ----------
     log_z
-        Mean of the two directions.
+        By the geometric bridge between neighbours, which uses both and has light tails (Meng and Wong 1996).
     standard_error
-        Of that mean, by the jackknife over independent chains; NaN for one chain.
+        Of `log_z`, by the jackknife over independent chains; NaN for one chain.
     forward, backward
-        Up and down the ladder.
+        By stepping stones up and down the ladder. Going down is heavy-tailed.
     gap_standard_error
         Of their difference: a gap of many standard errors says that neither can be trusted.
     """
@@ -102,20 +102,17 @@ def stepping_stones(statistics: TemperingStatistics) -> Evidence:
     statistics
         Stacked over chains along the first axis; every chain recorded as many steps.
     """
-    n_chains = len(statistics.n_recorded)
+    # Every sum runs over as many draws, so the counts cancel in the bridge.
     log_count = np.log(max(int(np.sum(statistics.n_recorded, dtype=np.int64)), 1))
-    forward_sums = np.asarray(statistics.log_forward, dtype=np.float64)
-    backward_sums = np.asarray(statistics.log_backward, dtype=np.float64)
-    forward = float(np.sum(logsumexp(forward_sums, axis=0) - log_count))
-    backward = -float(np.sum(logsumexp(backward_sums, axis=0) - log_count))
-    forward_out = _leave_one_out(forward_sums)
-    backward_out = -_leave_one_out(backward_sums)
+    stones = np.moveaxis(np.asarray(statistics.log_stones, dtype=np.float64), 1, 0)
+    bridge_up, bridge_down, forward, backward = (float(np.sum(logsumexp(s, axis=0) - log_count)) for s in stones)
+    left_out = [_leave_one_out(s) for s in stones]
     return Evidence(
-        log_z=0.5 * (forward + backward),
-        standard_error=_jackknife(0.5 * (forward_out + backward_out), n_chains),
+        log_z=bridge_up - bridge_down,
+        standard_error=_jackknife(left_out[0] - left_out[1]),
         forward=forward,
-        backward=backward,
-        gap_standard_error=_jackknife(forward_out - backward_out, n_chains),
+        backward=-backward,
+        gap_standard_error=_jackknife(left_out[2] + left_out[3]),
     )
 
 
@@ -129,8 +126,6 @@ def _leave_one_out(log_sums: np.ndarray) -> np.ndarray:
         return np.sum(total + np.log1p(-share), axis=1)
 
 
-def _jackknife(left_out: np.ndarray, n_chains: int) -> float:
-    if n_chains < 2:
-        return float("nan")
-    spread = left_out - left_out.mean()
-    return float(np.sqrt((n_chains - 1) / n_chains * np.sum(spread**2)))
+def _jackknife(left_out: np.ndarray) -> float:
+    n = len(left_out)
+    return float(np.sqrt((n - 1) / n * np.sum((left_out - left_out.mean()) ** 2))) if n > 1 else float("nan")

@@ -25,8 +25,9 @@ class TemperingStatistics(NamedTuple):
         Sum of `1 - min(1, α)` of every neighbouring pair.
     acceptance : Array, shape (n_replicas,)
         Sum of the local kernel's acceptance probability (1 where the reference is drawn from).
-    log_forward, log_backward : Array, shape (n_replicas - 1,)
-        Log of the sum of `exp(±Δβ r)` for stepping stones up and down the ladder.
+    log_stones : Array, shape (4, n_replicas - 1)
+        Logs of the sums of `exp(Δβ r/2)`, `exp(-Δβ r/2)`, `exp(Δβ r)` and `exp(-Δβ r)` over the hotter, colder, hotter
+        and colder replica of each pair: what log Z is estimated from.
     n_recorded : Array, shape ()
         Steps that the sums run over.
     restarts : Array, shape ()
@@ -37,8 +38,7 @@ class TemperingStatistics(NamedTuple):
 
     rejection: Array
     acceptance: Array
-    log_forward: Array
-    log_backward: Array
+    log_stones: Array
     n_recorded: Array
     restarts: Array
     round_trips: Array
@@ -237,15 +237,13 @@ class NRPT(AbstractStage):
         # The first half, in which the replicas still forget their start, would bias rates and log Z.
         is_recorded = index >= jnp.maximum(self.ramp_length, self.n_steps // 2)
         weight = is_recorded.astype(rejection.dtype)
-        log_step = jnp.diff(self.betas).astype(rejection.dtype)
-        log_weight = jnp.where(is_recorded, 0, -jnp.inf).astype(rejection.dtype)
-        forward = log_step * points.log_ratio[:-1] + log_weight
-        backward = jnp.where(is_recorded, -log_step * points.log_ratio[1:], -jnp.inf)
+        up = jnp.diff(self.betas).astype(rejection.dtype) * points.log_ratio[:-1]
+        down = -jnp.diff(self.betas).astype(rejection.dtype) * points.log_ratio[1:]
+        stones = jnp.where(is_recorded, jnp.stack([0.5 * up, 0.5 * down, up, down]), -jnp.inf)
         return TemperingStatistics(
             rejection=old.rejection + weight * rejection,
             acceptance=old.acceptance + weight * acceptance,
-            log_forward=jnp.logaddexp(old.log_forward, forward),
-            log_backward=jnp.logaddexp(old.log_backward, backward),
+            log_stones=jnp.logaddexp(old.log_stones, stones),
             n_recorded=old.n_recorded + is_recorded.astype(jnp.int32),
             restarts=old.restarts + n_arrived,
             round_trips=old.round_trips + n_returned,
@@ -276,8 +274,7 @@ def _no_statistics(n_replicas: int, dtype: np.dtype) -> TemperingStatistics:
     return TemperingStatistics(
         rejection=jnp.zeros((n_replicas - 1,), dtype),
         acceptance=jnp.zeros((n_replicas,), dtype),
-        log_forward=jnp.full((n_replicas - 1,), -jnp.inf, dtype),
-        log_backward=jnp.full((n_replicas - 1,), -jnp.inf, dtype),
+        log_stones=jnp.full((4, n_replicas - 1), -jnp.inf, dtype),
         n_recorded=count,
         restarts=count,
         round_trips=count,
