@@ -72,7 +72,7 @@ PRESETS: dict[str, Preset] = {
     "gm-2": Preset(n_replicas=5, reference_scale=50.0),
     "gmnu-2": Preset(n_replicas=5, reference_scale=50.0),
     "gm-16": Preset(n_replicas=12, reference_scale=70.0),
-    "gmnu-16": Preset(n_replicas=14, reference_scale=70.0),
+    "gmnu-16": Preset(n_replicas=18, reference_scale=100.0),
 }
 
 

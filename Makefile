@@ -1,0 +1,39 @@
+# Everything runs in a virtual environment of its own; nothing needs to be installed by hand.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TESTS := $(BIN)/python -m pytest --jaxtyping-packages=cdsampler,beartype.beartype
+
+.PHONY: demo test test-all lint bench clean
+
+$(VENV)/user: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+$(VENV)/dev: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@ $(VENV)/user
+
+demo: $(VENV)/user
+	$(BIN)/cdsampler sample gm-2 --samples 10000 --budget 2000 --seed 0 --out demo-output
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(TESTS) -m "not slow"
+
+test-all: lint
+	$(TESTS)
+
+bench: $(VENV)/dev
+	$(BIN)/python benchmarks/throughput.py
+	$(BIN)/python benchmarks/figures.py
+
+clean:
+	rm -rf $(VENV) demo-output
