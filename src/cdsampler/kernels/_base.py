@@ -4,6 +4,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from cdsampler._typing import Array, PRNGKey
 from cdsampler.density import Evaluations, Point
@@ -24,6 +25,29 @@ class KernelInfo(NamedTuple):
     evaluations: Evaluations
 
 
+class Noise(NamedTuple):
+    """The randomness of one kernel step.
+
+    Attributes
+    ----------
+    normal : Array, shape (..., dim)
+        Standard normal: the proposal's noise, or the momentum.
+    uniform : Array, shape (...)
+        Uniform in [0, 1): decides on acceptance.
+    """
+
+    normal: Array
+    uniform: Array
+
+
+def draw_noise(rng_key: PRNGKey, batch: tuple[int, ...], dim: int, dtype: np.dtype) -> Noise:
+    """Draw the randomness of a batch of kernel steps at once: far cheaper than from a key for each."""
+    key_normal, key_uniform = jax.random.split(rng_key)
+    return Noise(
+        jax.random.normal(key_normal, (*batch, dim), dtype), jax.random.uniform(key_uniform, batch, dtype)
+    )
+
+
 class AbstractKernel(eqx.Module):
     """A Markov kernel that leaves a tempered density invariant.
 
@@ -41,9 +65,14 @@ class AbstractKernel(eqx.Module):
     target_acceptance: eqx.AbstractClassVar[float]
     needs_gradient: eqx.AbstractClassVar[bool]
 
-    @abc.abstractmethod
     def step(self, rng_key: PRNGKey, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
         """Take one step from a cached point."""
+        position = point.position
+        return self.move(draw_noise(rng_key, (), position.shape[0], position.dtype), point, density)
+
+    @abc.abstractmethod
+    def move(self, noise: Noise, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
+        """Take one step with the given randomness."""
 
     @abc.abstractmethod
     def scaled(self, factor: Array) -> "AbstractKernel":

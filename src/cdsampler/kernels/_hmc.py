@@ -4,10 +4,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from cdsampler._typing import Array, PRNGKey
+from cdsampler._typing import Array
 from cdsampler.density import Evaluations, Point
 from cdsampler.errors import InvalidInputError
-from cdsampler.kernels._base import AbstractKernel, KernelInfo, check_step_size
+from cdsampler.kernels._base import AbstractKernel, KernelInfo, Noise, check_step_size
 from cdsampler.kernels._metropolis import metropolis
 from cdsampler.paths import TemperedDensity
 
@@ -38,11 +38,10 @@ class HMC(AbstractKernel):
             raise InvalidInputError(f"num_integration_steps must be at least 1, got {num_integration_steps}.")
         self.num_integration_steps = jnp.asarray(num_integration_steps, jnp.int32)
 
-    def step(self, rng_key: PRNGKey, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
-        """Take one step."""
-        key_noise, key_accept = jax.random.split(rng_key)
+    def move(self, noise: Noise, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
+        """Take one step with the given randomness."""
         epsilon = self.step_size.astype(point.position.dtype)
-        momentum = jax.random.normal(key_noise, point.position.shape, point.position.dtype)
+        momentum = noise.normal
 
         def leapfrog(_: int, carry: tuple[Point, Array, Evaluations]) -> tuple[Point, Array, Evaluations]:
             at, p, evaluations = carry
@@ -54,7 +53,7 @@ class HMC(AbstractKernel):
         proposal, end_momentum, evaluations = jax.lax.fori_loop(0, self.num_integration_steps, leapfrog, start)
         kinetic = 0.5 * (jnp.sum(momentum**2) - jnp.sum(end_momentum**2))
         log_ratio = density.log_density(proposal) - density.log_density(point) + kinetic
-        new, acceptance = metropolis(key_accept, point, proposal, log_ratio)
+        new, acceptance = metropolis(noise.uniform, point, proposal, log_ratio)
         return new, KernelInfo(acceptance, evaluations)
 
     def scaled(self, factor: Array) -> "HMC":

@@ -1,12 +1,11 @@
 from typing import ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 
-from cdsampler._typing import Array, PRNGKey
+from cdsampler._typing import Array
 from cdsampler.density import Point
-from cdsampler.kernels._base import AbstractKernel, KernelInfo, check_step_size
+from cdsampler.kernels._base import AbstractKernel, KernelInfo, Noise, check_step_size
 from cdsampler.kernels._metropolis import metropolis
 from cdsampler.paths import TemperedDensity
 
@@ -31,20 +30,18 @@ class MALA(AbstractKernel):
     def __init__(self, step_size: float | Array):
         self.step_size = check_step_size(step_size)
 
-    def step(self, rng_key: PRNGKey, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
-        """Take one step."""
-        key_noise, key_accept = jax.random.split(rng_key)
+    def move(self, noise: Noise, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
+        """Take one step with the given randomness."""
         x = point.position
         epsilon = self.step_size.astype(x.dtype)
-        noise = jax.random.normal(key_noise, x.shape, x.dtype)
         gradient = density.gradient(point)
-        proposal, evaluations = density.evaluate(x + epsilon * gradient + jnp.sqrt(2 * epsilon) * noise)
+        proposal, evaluations = density.evaluate(x + epsilon * gradient + jnp.sqrt(2 * epsilon) * noise.normal)
         # Forward and backward proposals differ by (∇ + ∇')√(ε/2) in units of the noise: the quotient of their
         # densities needs no difference of positions, which single precision would lose.
         shift = jnp.sqrt(epsilon / 2) * (gradient + density.gradient(proposal))
-        log_proposal_ratio = -jnp.sum(shift * (noise + 0.5 * shift))
+        log_proposal_ratio = -jnp.sum(shift * (noise.normal + 0.5 * shift))
         log_ratio = density.log_density(proposal) - density.log_density(point) + log_proposal_ratio
-        new, acceptance = metropolis(key_accept, point, proposal, log_ratio)
+        new, acceptance = metropolis(noise.uniform, point, proposal, log_ratio)
         return new, KernelInfo(acceptance, evaluations)
 
     def scaled(self, factor: Array) -> "MALA":

@@ -1,17 +1,17 @@
 import jax
 import jax.numpy as jnp
 
-from cdsampler._typing import PRNGKey, Scalar
+from cdsampler._typing import Scalar
 from cdsampler.density import Point
 
 
-def metropolis(rng_key: PRNGKey, current: Point, proposal: Point, log_ratio: Scalar) -> tuple[Point, Scalar]:
+def metropolis(uniform: Scalar, current: Point, proposal: Point, log_ratio: Scalar) -> tuple[Point, Scalar]:
     """Accept or reject a proposal: the one Metropolis step of the library.
 
     Parameters
     ----------
-    rng_key
-        Typed PRNG key.
+    uniform : Array, shape ()
+        Uniform in [0, 1).
     current, proposal
         Cached points.
     log_ratio : Array, shape ()
@@ -23,7 +23,6 @@ def metropolis(rng_key: PRNGKey, current: Point, proposal: Point, log_ratio: Sca
     acceptance_prob : Array, shape ()
     """
     acceptance = jnp.where(jnp.isnan(log_ratio), 0, jnp.exp(jnp.minimum(log_ratio, 0)))
-    uniform = jax.random.uniform(rng_key, (), acceptance.dtype)
     is_accepted = uniform < acceptance
     point = jax.tree.map(lambda new, old: jnp.where(is_accepted, new, old), proposal, current)
     return point, acceptance

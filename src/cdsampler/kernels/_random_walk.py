@@ -1,11 +1,10 @@
 from typing import ClassVar
 
 import equinox as eqx
-import jax
 
-from cdsampler._typing import Array, PRNGKey
+from cdsampler._typing import Array
 from cdsampler.density import Point
-from cdsampler.kernels._base import AbstractKernel, KernelInfo, check_step_size
+from cdsampler.kernels._base import AbstractKernel, KernelInfo, Noise, check_step_size
 from cdsampler.kernels._metropolis import metropolis
 from cdsampler.paths import TemperedDensity
 
@@ -26,14 +25,12 @@ class RandomWalk(AbstractKernel):
     def __init__(self, step_size: float | Array):
         self.step_size = check_step_size(step_size)
 
-    def step(self, rng_key: PRNGKey, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
-        """Take one step."""
-        key_noise, key_accept = jax.random.split(rng_key)
+    def move(self, noise: Noise, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
+        """Take one step with the given randomness."""
         x = point.position
-        noise = jax.random.normal(key_noise, x.shape, x.dtype)
-        proposal, evaluations = density.evaluate_value(x + self.step_size.astype(x.dtype) * noise)
+        proposal, evaluations = density.evaluate_value(x + self.step_size.astype(x.dtype) * noise.normal)
         log_ratio = density.log_density(proposal) - density.log_density(point)
-        new, acceptance = metropolis(key_accept, point, proposal, log_ratio)
+        new, acceptance = metropolis(noise.uniform, point, proposal, log_ratio)
         return new, KernelInfo(acceptance, evaluations)
 
     def scaled(self, factor: Array) -> "RandomWalk":

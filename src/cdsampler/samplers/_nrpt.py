@@ -8,7 +8,7 @@ import numpy as np
 from cdsampler._typing import Array, IntScalar, PRNGKey, Position
 from cdsampler.density import AbstractLogDensity, Evaluations, Point
 from cdsampler.errors import InvalidInputError
-from cdsampler.kernels import AbstractKernel
+from cdsampler.kernels import AbstractKernel, Noise, draw_noise
 from cdsampler.paths import AbstractReference, AnnealingPath, check_schedule
 from cdsampler.samplers._base import AbstractStage, AbstractState, as_count
 from cdsampler.samplers._swap import draw_swaps, swap_acceptance, swap_records
@@ -195,18 +195,19 @@ class NRPT(AbstractStage):
         level = self.level(index)
         betas = self.betas.astype(path.anchor.dtype)[level]
         step_sizes = self.kernel.step_size[level]
-        keys = jax.random.split(rng_key, self.n_replicas)
+        key_noise, key_fresh = jax.random.split(rng_key)
 
-        def move(key: PRNGKey, point: Point, beta: Array, step_size: Array) -> Any:
+        def move(noise: Noise, point: Point, beta: Array, step_size: Array) -> Any:
             kernel = eqx.tree_at(lambda k: k.step_size, self.kernel, step_size)
-            return kernel.step(key, point, path.at(beta))
+            return kernel.move(noise, point, path.at(beta))
 
         first = 1 if self.reference.is_proper else 0
+        noise = draw_noise(key_noise, (self.n_replicas - first,), path.anchor.shape[0], path.anchor.dtype)
         moving = jax.tree.map(lambda a: a[first:], points)
-        moved, info = jax.vmap(move)(keys[first:], moving, betas[first:], step_sizes[first:])
+        moved, info = jax.vmap(move)(noise, moving, betas[first:], step_sizes[first:])
         if not self.reference.is_proper:
             return moved, info.acceptance_prob, info.evaluations.sum()
-        fresh, fresh_cost = self._evaluate(path, path.sample_reference(keys[0]))
+        fresh, fresh_cost = self._evaluate(path, path.sample_reference(key_fresh))
         joined = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), fresh, moved)
         one = jnp.ones((1,), info.acceptance_prob.dtype)
         return joined, jnp.concatenate([one, info.acceptance_prob]), info.evaluations.sum() + fresh_cost
@@ -236,18 +237,19 @@ class NRPT(AbstractStage):
     ) -> TemperingStatistics:
         # The first half, in which the replicas still forget their start, would bias rates and log Z.
         is_recorded = index >= jnp.maximum(self.ramp_length, self.n_steps // 2)
-        weight = is_recorded.astype(rejection.dtype)
-        up = jnp.diff(self.betas).astype(rejection.dtype) * points.log_ratio[:-1]
-        down = -jnp.diff(self.betas).astype(rejection.dtype) * points.log_ratio[1:]
-        stones = jnp.where(is_recorded, jnp.stack([0.5 * up, 0.5 * down, up, down]), -jnp.inf)
-        return TemperingStatistics(
-            rejection=old.rejection + weight * rejection,
-            acceptance=old.acceptance + weight * acceptance,
-            log_stones=jnp.logaddexp(old.log_stones, stones),
-            n_recorded=old.n_recorded + is_recorded.astype(jnp.int32),
-            restarts=old.restarts + n_arrived,
-            round_trips=old.round_trips + n_returned,
-        )
+
+        def record(sums: TemperingStatistics) -> TemperingStatistics:
+            up = jnp.diff(self.betas).astype(rejection.dtype) * points.log_ratio[:-1]
+            down = -jnp.diff(self.betas).astype(rejection.dtype) * points.log_ratio[1:]
+            return sums._replace(
+                rejection=sums.rejection + rejection,
+                acceptance=sums.acceptance + acceptance,
+                log_stones=jnp.logaddexp(sums.log_stones, jnp.stack([0.5 * up, 0.5 * down, up, down])),
+                n_recorded=sums.n_recorded + 1,
+            )
+
+        sums = jax.lax.cond(is_recorded, record, lambda sums: sums, old)
+        return sums._replace(restarts=sums.restarts + n_arrived, round_trips=sums.round_trips + n_returned)
 
     def point(self, state: TemperingState) -> Point:
         """Return the coldest replica's point."""

@@ -66,14 +66,7 @@ def swap_records(records: Tree, is_swapped: Array) -> Tree:
     is_swapped : Array of bool, shape (n_replicas - 1,)
         No two neighbouring pairs at once.
     """
-    never = jnp.zeros((1,), bool)
-    with_colder = jnp.concatenate([is_swapped, never])
-    with_hotter = jnp.concatenate([never, is_swapped])
-
-    def exchange(a: Array) -> Array:
-        shape = (-1,) + (1,) * (a.ndim - 1)
-        colder, hotter = jnp.roll(a, -1, axis=0), jnp.roll(a, 1, axis=0)
-        other = jnp.where(with_hotter.reshape(shape), hotter, a)
-        return jnp.where(with_colder.reshape(shape), colder, other)
-
-    return jax.tree.map(exchange, records)
+    never = jnp.zeros((1,), jnp.int32)
+    swapped = is_swapped.astype(jnp.int32)
+    source = jnp.arange(is_swapped.shape[0] + 1) + jnp.concatenate([swapped, never]) - jnp.concatenate([never, swapped])
+    return jax.tree.map(lambda a: a.at[source].get(mode="promise_in_bounds", unique_indices=True), records)
