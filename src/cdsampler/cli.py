@@ -131,7 +131,7 @@ def _run_job(job: Job) -> None:
     exact = benchmark.exact_reference(target)
     with console.status("Comparing with exact samples"):
         values = evaluate(result.positions, exact, seed=job.seed)
-    console.print(report.metrics_table(values))
+    console.print(report.metrics_table(values, n_modes=len(exact.weights)))
     console.print(report.cost_table(result))
     if result.tempering is not None:
         console.print(report.tempering_table(result))
@@ -179,7 +179,7 @@ def _write(job: Job, result: Result, values: list[MetricValue], exact: ExactRefe
     path = result.save(job.out / "samples.nc")
     draws = exact.sample(job.seed, min(len(result.positions), 10_000))
     figure = report.run_figure(
-        result, draws, job.target, metrics=values, exact_log_density=exact.log_density(draws)
+        result, draws, job.target, metrics=values, exact_log_density=exact.log_density(draws), n_modes=len(exact.weights)
     )
     report.save_figure(figure, job.out / "figure.png")
     summary = {

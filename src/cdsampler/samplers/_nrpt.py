@@ -153,13 +153,13 @@ class NRPT(AbstractStage):
             positions = jax.vmap(path.sample_reference)(jax.random.split(rng_key, n))
             points, costs = jax.vmap(lambda y: self._evaluate(path, y))(positions)
             evaluations = costs.sum()
-            origin = jnp.full((n,), FROM_REFERENCE, jnp.int32).at[-1].set(FROM_TARGET)
         else:
             point, evaluations = (
                 self._evaluate(path, path.anchor) if start is None else (start, Evaluations.zero())
             )
             points = jax.tree.map(lambda a: jnp.broadcast_to(a, (n, *a.shape)), point)
-            origin = jnp.full((n,), FROM_NOWHERE, jnp.int32).at[-1].set(FROM_TARGET)
+        # The draws that the ramp begins with are no restarts: those count from the first fresh draw at replica 0.
+        origin = jnp.full((n,), FROM_NOWHERE, jnp.int32).at[-1].set(FROM_TARGET)
         return TemperingState(points, origin, _no_statistics(n, path.anchor.dtype), evaluations)
 
     def step(

@@ -21,11 +21,12 @@ from cdsampler.samplers import (
     tempering_diagnostics,
 )
 from cdsampler.sampling._compilation import compilation_seconds
+from cdsampler.sampling._pool import Ledger, run_jobs
 from cdsampler.sampling._result import Result, Timing
 from cdsampler.sampling._warnings import RunWarning, evaluation_warnings, tempering_warnings
 
 # A chunk's replicas should stay in the processor's cache between the operations of a step.
-CHUNK_BYTES = 2_000_000
+CHUNK_BYTES = 1_000_000
 MAX_CHUNK = 4096
 
 
@@ -39,7 +40,7 @@ class Progress(NamedTuple):
     total : int
         Of the whole run.
     finished : int
-        Samples that are complete.
+        Samples that are complete (to within a chunk).
     """
 
     evaluations: int
@@ -81,7 +82,7 @@ def run(
     chunk_size
         Chains that run side by side; default from the size of their state.
     on_progress
-        Called after each compiled block.
+        Called several times a second, in the caller's thread.
 
     Returns
     -------
@@ -101,28 +102,21 @@ def run(
     began, compiled = time.perf_counter(), compilation_seconds()
     key_chains, key_anchors = jax.random.split(jax.random.key(seed))
     sizes = chunk_sizes(n_samples, chunk_size or default_chunk_size(sampler, density))
-    per_chain = sampler.cost()
-    made, finished = 0, 0
-    outcomes: list[ChunkOutcome] = []
-    is_partial = False
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    total = sampler.cost() * n_samples
+    ledger = Ledger()
 
-    def on_block(evaluations: int) -> None:
-        nonlocal made
-        made += evaluations
+    def work(number: int) -> ChunkOutcome:
+        chains = np.arange(starts[number], starts[number + 1])
+        keys = chain_keys(key_chains, chains)
+        anchors = _anchors(chain_keys(key_anchors, chains), centre, jnp.asarray(anchor_scale, density.dtype))
+        return run_chunk(sampler, density, keys, anchors, ledger.add)
+
+    def report(n_finished: int) -> None:
         if on_progress is not None:
-            on_progress(Progress(made, per_chain * n_samples, finished))
+            on_progress(Progress(ledger.made, total, int(starts[n_finished])))
 
-    try:
-        for size in sizes:
-            chains = np.arange(finished, finished + size)
-            keys = chain_keys(key_chains, chains)
-            anchors = _anchors(chain_keys(key_anchors, chains), centre, jnp.asarray(anchor_scale, density.dtype))
-            outcomes.append(run_chunk(sampler, density, keys, anchors, on_block))
-            finished += size
-    except KeyboardInterrupt:
-        if not outcomes:
-            raise
-        is_partial = True
+    outcomes, is_partial = run_jobs(work, range(len(sizes)), ledger, report)
     timing = Timing(time.perf_counter() - began, compilation_seconds() - compiled)
     names = getattr(density, "names", tuple(f"x{i}" for i in range(density.dim)))
     tuning = Evaluations.zero().total() if tuning_evaluations is None else tuning_evaluations.total()
