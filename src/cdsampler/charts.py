@@ -77,16 +77,14 @@ class TransformedLogDensity(AbstractLogDensity):
 
     density: AbstractLogDensity
     chart: AbstractChart
+    dim: int = eqx.field(static=True)
+    dtype: np.dtype = eqx.field(static=True)
 
-    @property
-    def dim(self) -> int:  # type: ignore[override]
-        """Number of coordinates."""
-        return self.density.dim
-
-    @property
-    def dtype(self) -> np.dtype:  # type: ignore[override]
-        """Floating type."""
-        return self.density.dtype
+    def __init__(self, density: AbstractLogDensity, chart: AbstractChart):
+        self.density = density
+        self.chart = chart
+        self.dim = density.dim
+        self.dtype = density.dtype
 
     def value(self, position: Position) -> tuple[Scalar, Evaluations]:
         """Return the log density at q; costs one value evaluation."""

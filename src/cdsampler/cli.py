@@ -70,7 +70,8 @@ def sample(
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
     replicas: Annotated[int | None, typer.Option(help="Replicas of stage 1; default from the task's preset.")] = None,
     reference_scale: Annotated[
-        float | None, typer.Option(help="Reference width in target coordinates, 1/t0; default from the preset.")
+        float | None,
+        typer.Option(help="Reference width in target coordinates, 1/t0; default from the preset."),
     ] = None,
     integration_steps: Annotated[int | None, typer.Option(help="Steps of the SDE; default from the preset.")] = None,
     noise_variance: Annotated[float | None, typer.Option(help="σ² of the SDE; default from the preset.")] = None,
@@ -129,9 +130,10 @@ def _run_job(job: Job) -> None:
             on_progress=bar.update,
         )
     exact = benchmark.exact_reference(target)
+    n_modes = len(target.mode_weights)
     with console.status("Comparing with exact samples"):
         values = evaluate(result.positions, exact, seed=job.seed)
-    console.print(report.metrics_table(values, n_modes=len(exact.weights)))
+    console.print(report.metrics_table(values, n_modes=n_modes))
     console.print(report.cost_table(result))
     if result.tempering is not None:
         console.print(report.tempering_table(result))
@@ -139,7 +141,7 @@ def _run_job(job: Job) -> None:
     if panel is not None:
         console.print(panel)
     if job.out is not None:
-        _write(job, result, values, exact)
+        _write(job, result, values, exact, n_modes)
 
 
 class _ProgressBar:
@@ -173,13 +175,18 @@ class _ProgressBar:
         self._bar.update(self._task, completed=progress.evaluations, total=progress.total, text=text)
 
 
-def _write(job: Job, result: Result, values: list[MetricValue], exact: ExactReference) -> None:
+def _write(job: Job, result: Result, values: list[MetricValue], exact: ExactReference, n_modes: int) -> None:
     assert job.out is not None
     job.out.mkdir(parents=True, exist_ok=True)
     path = result.save(job.out / "samples.nc")
     draws = exact.sample(job.seed, min(len(result.positions), 10_000))
     figure = report.run_figure(
-        result, draws, job.target, metrics=values, exact_log_density=exact.log_density(draws), n_modes=len(exact.weights)
+        result,
+        draws,
+        job.target,
+        metrics=values,
+        exact_log_density=exact.log_density(draws),
+        n_modes=n_modes,
     )
     report.save_figure(figure, job.out / "figure.png")
     summary = {
@@ -190,7 +197,12 @@ def _write(job: Job, result: Result, values: list[MetricValue], exact: ExactRefe
         "budget": job.budget,
         **{k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in result.attributes().items() if k != "sampler"},
         "metrics": {
-            v.name: {"value": v.value, "floor": v.floor.mean if v.floor else None, "ratio": v.ratio, "n": v.n_used}
+            v.name: {
+                "value": v.value,
+                "floor": v.floor.mean if v.floor else None,
+                "ratio": v.ratio,
+                "n": v.n_used,
+            }
             for v in values
         },
     }

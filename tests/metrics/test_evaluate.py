@@ -106,9 +106,7 @@ def test_samples_outside_the_support_are_judged(rng):
 
 
 def test_constant_energy_has_no_ratio(rng):
-    reference = ExactReference(
-        lambda seed, n: np.random.default_rng(seed).random((n, 3)), lambda x: np.zeros(len(x))
-    )
+    reference = ExactReference(lambda seed, n: np.random.default_rng(seed).random((n, 3)), lambda x: np.zeros(len(x)))
     values = by_name(rng.random((50, 3)), reference, floor_repeats=FloorRepeats(1, 2))
     assert values["energy_total_variation"].value == 0
     assert values["energy_total_variation"].ratio is None

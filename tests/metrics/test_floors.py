@@ -50,9 +50,7 @@ def test_one_repeat_has_no_spread(rng):
 
 
 def test_same_generator_state_gives_the_same_floor():
-    first, second = (
-        two_sample_floor(gap_of_means, normals, 20, 5, np.random.default_rng(1)) for _ in range(2)
-    )
+    first, second = (two_sample_floor(gap_of_means, normals, 20, 5, np.random.default_rng(1)) for _ in range(2))
     assert isinstance(first, Floor)
     assert first == second
 

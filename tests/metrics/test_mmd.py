@@ -55,10 +55,7 @@ def test_block_boundaries_do_not_show(rng, monkeypatch):
 @pytest.mark.parametrize("dim", [1, 2])
 def test_unbiased_for_equal_laws(rng, dim):
     repeats = 300
-    values = [
-        mmd_squared(rng.standard_normal((40, dim)), rng.standard_normal((30, dim)), 1.0)
-        for _ in range(repeats)
-    ]
+    values = [mmd_squared(rng.standard_normal((40, dim)), rng.standard_normal((30, dim)), 1.0) for _ in range(repeats)]
     assert abs(np.mean(values)) < 4 * np.std(values) / np.sqrt(repeats)
     assert min(values) < 0 < max(values)
 
@@ -66,9 +63,7 @@ def test_unbiased_for_equal_laws(rng, dim):
 def test_unbiased_for_different_laws(rng):
     # For N(0, 1) and N(μ, 1), b = 1: MMD² = 2/√3 (1 − exp(−μ²/6)).
     shift, repeats = 0.8, 400
-    values = [
-        mmd_squared(rng.standard_normal(40), shift + rng.standard_normal(40), 1.0) for _ in range(repeats)
-    ]
+    values = [mmd_squared(rng.standard_normal(40), shift + rng.standard_normal(40), 1.0) for _ in range(repeats)]
     expected = 2 / np.sqrt(3) * (1 - np.exp(-(shift**2) / 6))
     assert abs(np.mean(values) - expected) < 4 * np.std(values) / np.sqrt(repeats)
 
@@ -113,9 +108,7 @@ def test_median_bandwidth(rng):
 
 
 def test_median_bandwidth_of_repeated_values():
-    assert median_bandwidth(np.zeros(10), [0.0, 1.0]) == pytest.approx(
-        11 / 66
-    )  # 11 pairs of 66 at distance 1
+    assert median_bandwidth(np.zeros(10), [0.0, 1.0]) == pytest.approx(11 / 66)  # 11 pairs of 66 at distance 1
     assert median_bandwidth(np.ones(5), np.ones(5)) == 1.0
     assert mmd_squared(np.ones(5), np.ones(5)) == pytest.approx(0, abs=1e-14)
 

@@ -193,9 +193,7 @@ def test_bad_exact_log_densities_are_refused(result):
 def test_pyplot_is_never_used():
     for file in Path(cdsampler.report.__file__).parent.glob("*.py"):
         names = [
-            node
-            for node in ast.walk(ast.parse(file.read_text()))
-            if isinstance(node, ast.ImportFrom | ast.Import)
+            node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom | ast.Import)
         ]
         assert not any("pyplot" in ast.unparse(node) for node in names), file
 

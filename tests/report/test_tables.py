@@ -42,9 +42,7 @@ class TestMetrics:
 
     def test_colour_tells_noise_from_error(self):
         floor = Floor(0.1, 0.01, 40)
-        values = [
-            MetricValue(name, v, floor, v / 0.1, 10) for name, v in (("a", 0.119), ("b", 0.15), ("c", 0.21))
-        ]
+        values = [MetricValue(name, v, floor, v / 0.1, 10) for name, v in (("a", 0.119), ("b", 0.15), ("c", 0.21))]
         text = rendered(metrics_table(values), force_terminal=True, color_system="standard")
         coloured = re.findall(r"\x1b\[(3\d)m *([\d.]+ ×)", text)
         green, yellow, red = "32", "33", "31"
@@ -116,9 +114,7 @@ class TestTempering:
         assert row(text, "log Z ± standard error") == ["-1.250 ± 0.031"]
         assert row(text, "stepping stones up and down") == ["-1.230 and -1.270"]
 
-    def test_one_chain_has_no_error_and_a_flat_reference_no_evidence(
-        self, make_result, make_tempering, flat_tempering
-    ):
+    def test_one_chain_has_no_error_and_a_flat_reference_no_evidence(self, make_result, make_tempering, flat_tempering):
         evidence = make_tempering().evidence._replace(standard_error=float("nan"))
         one = rendered(tempering_table(make_result(tempering=make_tempering(evidence=evidence))))
         assert row(one, "log Z ± standard error") == ["-1.25 (one chain: no error)"]

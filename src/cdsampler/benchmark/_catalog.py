@@ -60,7 +60,10 @@ class Tuned(NamedTuple):
 
 TARGETS: dict[str, tuple[str, Callable[[], AbstractExactTarget]]] = {
     "gm-2": ("40 equal Gaussians in 2 dimensions", lambda: gaussian_mixture(2, uniform=True)),
-    "gmnu-2": ("40 Gaussians in 2 dimensions, six of them 20 times as heavy", lambda: gaussian_mixture(2, uniform=False)),
+    "gmnu-2": (
+        "40 Gaussians in 2 dimensions, six of them 20 times as heavy",
+        lambda: gaussian_mixture(2, uniform=False),
+    ),
     "gm-16": ("40 equal Gaussians in 16 dimensions", lambda: gaussian_mixture(16, uniform=True)),
     "gmnu-16": (
         "40 Gaussians in 16 dimensions, six of them 20 times as heavy",
@@ -100,8 +103,14 @@ SAMPLERS: dict[str, tuple[str, Callable[[Preset], AbstractSampler]]] = {
     "cds": ("conditional diffusion sampling: tempering of π_{t0|z}, then the conditional SDE", _cds),
     "cds-inverse-map": ("the same with F⁻¹ instead of the SDE", _cds_inverse_map),
     "nrpt": ("non-reversible parallel tempering with the same Gaussian reference", _nrpt),
-    "mala": ("Metropolis-adjusted Langevin from the mode (local: finds one mode)", lambda p: LocalChain(MALA(p.step_size))),
-    "hmc": ("Hamiltonian Monte Carlo from the mode, 5 leapfrog steps (local)", lambda p: LocalChain(HMC(p.step_size, 5))),
+    "mala": (
+        "Metropolis-adjusted Langevin from the mode (local: finds one mode)",
+        lambda p: LocalChain(MALA(p.step_size)),
+    ),
+    "hmc": (
+        "Hamiltonian Monte Carlo from the mode, 5 leapfrog steps (local)",
+        lambda p: LocalChain(HMC(p.step_size, 5)),
+    ),
 }
 
 

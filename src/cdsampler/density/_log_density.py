@@ -5,6 +5,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import DTypeLike
 
 from cdsampler._typing import Array, Position, Scalar
 from cdsampler.density._evaluations import Evaluations
@@ -101,7 +102,7 @@ class LogDensity(AbstractLogDensity):
         dim: int,
         *,
         value_and_grad: Callable[[Position], tuple[Array, Array]] | None = None,
-        dtype: object = None,
+        dtype: DTypeLike | None = None,
         names: tuple[str, ...] | None = None,
     ):
         if not callable(log_density):
@@ -153,9 +154,9 @@ class LogDensity(AbstractLogDensity):
         return value, gradient, eqx.tree_at(lambda c: c.gradient, counts, jnp.ones((), jnp.int32))
 
 
-def _checked_dtype(dtype: object) -> np.dtype:
+def _checked_dtype(dtype: DTypeLike | None) -> np.dtype:
     default = jnp.zeros(()).dtype
-    wanted = np.dtype(default if dtype is None else dtype)  # type: ignore[arg-type]
+    wanted = np.dtype(default if dtype is None else dtype)
     if not jnp.issubdtype(wanted, jnp.floating):
         raise InvalidInputError(f"dtype must be a floating type, got {wanted}.")
     if wanted == np.dtype("float64") and default != wanted:

@@ -4,7 +4,9 @@ from cdsampler._typing import Array, IntScalar
 from cdsampler.kernels._base import AbstractKernel
 
 
-def adapt_step_size(kernel: AbstractKernel, acceptance: Array, iteration: IntScalar, *, delay: int = 0) -> Array:
+def adapt_step_size(
+    kernel: AbstractKernel, acceptance: Array, iteration: IntScalar, *, delay: int | IntScalar = 0
+) -> Array:
     """Return the step size after one stochastic-approximation update towards the optimal acceptance.
 
     Parameters

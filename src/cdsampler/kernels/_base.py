@@ -43,9 +43,7 @@ class Noise(NamedTuple):
 def draw_noise(rng_key: PRNGKey, batch: tuple[int, ...], dim: int, dtype: np.dtype) -> Noise:
     """Draw the randomness of a batch of kernel steps at once: far cheaper than from a key for each."""
     key_normal, key_uniform = jax.random.split(rng_key)
-    return Noise(
-        jax.random.normal(key_normal, (*batch, dim), dtype), jax.random.uniform(key_uniform, batch, dtype)
-    )
+    return Noise(jax.random.normal(key_normal, (*batch, dim), dtype), jax.random.uniform(key_uniform, batch, dtype))
 
 
 class AbstractKernel(eqx.Module):
@@ -91,5 +89,3 @@ def check_step_size(step_size: float | Array) -> Array:
     ):
         raise InvalidInputError(f"step_size must be positive and finite, got {step_size}.")
     return jnp.asarray(step_size, dtype=jnp.zeros(()).dtype)
-
-

@@ -157,9 +157,7 @@ def _yardstick(reference: ExactReference, exact: FloatArray, rng: np.random.Gene
     bandwidth = median_bandwidth(reference.energies(exact), reference.energies(other))
     draws_per_block = min(_EXPECTATION_DRAWS, max(1, _BLOCK_ENTRIES // exact.shape[1]))
     blocks = -(-_EXPECTATION_DRAWS // draws_per_block)
-    means = [
-        quadratic_observable(reference.draw(new_seed(rng), draws_per_block)).mean() for _ in range(blocks)
-    ]
+    means = [quadratic_observable(reference.draw(new_seed(rng), draws_per_block)).mean() for _ in range(blocks)]
     return _Yardstick(reference, bandwidth, float(np.mean(means)))
 
 
@@ -181,9 +179,7 @@ def _one_sample(x: FloatArray, yardstick: _Yardstick) -> dict[str, float]:
     values = {"relative_mae": relative_mae(quadratic_observable(x), yardstick.observable_mean)}
     if reference.responsibilities is not None and reference.weights is not None:
         responsibilities = reference.responsibilities(x)
-        values["mode_weight_total_variation"] = mode_weight_total_variation(
-            responsibilities, reference.weights
-        )
+        values["mode_weight_total_variation"] = mode_weight_total_variation(responsibilities, reference.weights)
         values["modes_found"] = modes_found(responsibilities, reference.weights)
     return values
 

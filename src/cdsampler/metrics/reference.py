@@ -34,15 +34,14 @@ class ExactReference:
     """
 
     sample: ExactSampler
-    log_density: Callable[[np.ndarray], ArrayLike]
+    log_density: Callable[[np.ndarray], np.ndarray]
     responsibilities: Callable[[np.ndarray], ArrayLike] | None = None
-    weights: ArrayLike | None = None
+    weights: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if (self.responsibilities is None) != (self.weights is None):
             raise InvalidInputError(
-                "Only one of responsibilities and weights is given; the mode metrics need both: "
-                "pass both or none."
+                "Only one of responsibilities and weights is given; the mode metrics need both: pass both or none."
             )
 
     def draw(self, seed: int, n: int) -> FloatArray:

@@ -1,7 +1,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 
-from cdsampler._typing import Array, PRNGKey, Position, Scalar
+from cdsampler._typing import Array, Position, PRNGKey, Scalar
 from cdsampler.density import AbstractLogDensity, Component, Evaluations, Point
 from cdsampler.paths._reference import AbstractReference
 

@@ -5,7 +5,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from cdsampler._typing import Array, PRNGKey, Position, Scalar
+from cdsampler._typing import Array, Position, PRNGKey, Scalar
 from cdsampler.errors import InvalidInputError
 
 

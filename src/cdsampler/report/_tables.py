@@ -59,9 +59,7 @@ def cost_table(result: Result) -> Table:
     table = _two_columns("Cost" + (" of the finished chains (interrupted)" if result.is_partial else ""))
     table.add_row("samples returned", count(len(result.positions)))
     table.add_row("evaluations per independent sample (its own chain)", count(result.evaluations_per_sample))
-    table.add_row(
-        "evaluations per returned sample (tuning included)", count(result.evaluations_per_returned_sample)
-    )
+    table.add_row("evaluations per returned sample (tuning included)", count(result.evaluations_per_returned_sample))
     table.add_section()
     table.add_row("evaluations in production", count(int(production.count)))
     table.add_row("  of the value alone", count(int(production.value)))

@@ -4,7 +4,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 
-from cdsampler._typing import Array, IntScalar, PRNGKey, Position
+from cdsampler._typing import Array, IntScalar, Position, PRNGKey
 from cdsampler.density import AbstractLogDensity, Evaluations, Point
 from cdsampler.errors import InvalidInputError
 from cdsampler.paths import AnnealingPath

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from cdsampler._typing import Array, IntScalar, PRNGKey, Position
+from cdsampler._typing import Array, IntScalar, Position, PRNGKey
 from cdsampler.density import AbstractLogDensity, Point
 from cdsampler.errors import InvalidInputError
 from cdsampler.interpolants import AbstractAffineInterpolant, AbstractInterpolant, Linear, conditional_density
@@ -32,11 +32,13 @@ class InPathCoordinates(AbstractStage):
     stage: AbstractStage
     interpolant: AbstractInterpolant
     time: Array
+    n_steps: Array
 
-    @property
-    def n_steps(self) -> Array:  # type: ignore[override]
-        """Steps of the inner stage."""
-        return self.stage.n_steps
+    def __init__(self, stage: AbstractStage, interpolant: AbstractInterpolant, time: float):
+        self.stage = stage
+        self.interpolant = interpolant
+        self.time = jnp.asarray(time)
+        self.n_steps = stage.n_steps
 
     def path(self, density: AbstractLogDensity, anchor: Position) -> AnnealingPath:
         """Return the inner stage's path on the conditional density."""
@@ -166,11 +168,8 @@ class CDS(AbstractSampler):
             if self.max_langevin_step is not None:
                 limit = float(self.max_langevin_step)
                 variances = capped_variances(self.interpolant, self.times, variances, limit)
-            return first, AffineTransport(
-                self.interpolant, self.times, variances, self.integrator, self.corrector
-            )
-        time = np.asarray(self.t0)
-        conditional = InPathCoordinates(self.stage1, self.interpolant, time)  # type: ignore[arg-type]
+            return first, AffineTransport(self.interpolant, self.times, variances, self.integrator, self.corrector)
+        conditional = InPathCoordinates(self.stage1, self.interpolant, self.t0)
         if self.transport == "inverse-map":
             return conditional, InverseMap(self.interpolant, self.t0)
         return conditional, PathTransport(self.interpolant, self.times, self.variances, self.corrector)

@@ -37,7 +37,9 @@ def checked_times(times: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray,
     if t.ndim != 1 or len(t) < 2 or not (t[0] > 0 and np.all(np.diff(t) > 0) and t[-1] == 1):
         raise InvalidInputError(f"Times must increase strictly from t0 > 0 to 1, got {times!r}.")
     if v.shape != (len(t) - 1,) or not np.all(np.isfinite(v) & (v >= 0)):
-        raise InvalidInputError(f"Give one finite noise variance >= 0 for each of the {len(t) - 1} steps, got {variances!r}.")
+        raise InvalidInputError(
+            f"Give one finite noise variance >= 0 for each of the {len(t) - 1} steps, got {variances!r}."
+        )
     return t, v
 
 

@@ -3,7 +3,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from cdsampler._typing import Array, IntScalar, PRNGKey, Position, Scalar
+from cdsampler._typing import Array, IntScalar, Position, PRNGKey, Scalar
 from cdsampler.density import AbstractLogDensity, Component, Evaluations, Point
 from cdsampler.errors import InvalidInputError
 from cdsampler.interpolants import AbstractInterpolant
@@ -77,7 +77,8 @@ class InverseMap(AbstractStage):
             raise InvalidInputError("The inverse map continues another stage: it can't be the first.")
         t0 = self.time.astype(path.anchor.dtype)
         return CarriedState(
-            carry_along_flow(start, self.interpolant, path.anchor, t0, jnp.ones_like(t0)), Evaluations.zero()
+            current=carry_along_flow(start, self.interpolant, path.anchor, t0, jnp.ones_like(t0)),
+            evaluations=Evaluations.zero(),
         )
 
     def step(self, rng_key: PRNGKey, state: CarriedState, index: IntScalar, row: Any, path: AnnealingPath) -> Any:

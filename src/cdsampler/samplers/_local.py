@@ -1,9 +1,8 @@
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 
-from cdsampler._typing import Array, IntScalar, PRNGKey, Position
+from cdsampler._typing import Array, IntScalar, Position, PRNGKey
 from cdsampler.density import AbstractLogDensity, Evaluations, Point
 from cdsampler.kernels import AbstractKernel
 from cdsampler.paths import AnnealingPath, FlatReference
@@ -52,15 +51,17 @@ class LocalChain(AbstractStage):
         if start is None:
             evaluate = path.evaluate if self.kernel.needs_gradient else path.evaluate_value
             start, cost = evaluate(path.anchor)
-        return LocalState(start, jnp.zeros((), path.anchor.dtype), cost)
+        return LocalState(current=start, acceptance=jnp.zeros((), path.anchor.dtype), evaluations=cost)
 
-    def step(
-        self, rng_key: PRNGKey, state: LocalState, index: IntScalar, row: Any, path: AnnealingPath
-    ) -> LocalState:
+    def step(self, rng_key: PRNGKey, state: LocalState, index: IntScalar, row: Any, path: AnnealingPath) -> LocalState:
         """Take one kernel step at β = 1."""
         density = path.at(jnp.ones((), path.anchor.dtype))
         point, info = self.kernel.step(rng_key, state.current, density)
-        return LocalState(point, state.acceptance + info.acceptance_prob, state.evaluations + info.evaluations)
+        return LocalState(
+            current=point,
+            acceptance=state.acceptance + info.acceptance_prob,
+            evaluations=state.evaluations + info.evaluations,
+        )
 
     def point(self, state: LocalState) -> Point:
         """Return the current point."""
@@ -75,5 +76,5 @@ class LocalChain(AbstractStage):
         return 1
 
     def cost_step(self) -> int:
-        """The kernel's cost."""
+        """Return the kernel's cost."""
         return self.kernel.evaluations_per_step

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cdsampler._typing import Array, IntScalar, PRNGKey, Position
+from cdsampler._typing import Array, IntScalar, Position, PRNGKey
 from cdsampler.density import AbstractLogDensity, Evaluations, Point
 from cdsampler.errors import InvalidInputError
 from cdsampler.kernels import AbstractKernel, Noise, draw_noise
@@ -154,13 +154,13 @@ class NRPT(AbstractStage):
             points, costs = jax.vmap(lambda y: self._evaluate(path, y))(positions)
             evaluations = costs.sum()
         else:
-            point, evaluations = (
-                self._evaluate(path, path.anchor) if start is None else (start, Evaluations.zero())
-            )
+            point, evaluations = self._evaluate(path, path.anchor) if start is None else (start, Evaluations.zero())
             points = jax.tree.map(lambda a: jnp.broadcast_to(a, (n, *a.shape)), point)
         # The draws that the ramp begins with are no restarts: those count from the first fresh draw at replica 0.
         origin = jnp.full((n,), FROM_NOWHERE, jnp.int32).at[-1].set(FROM_TARGET)
-        return TemperingState(points, origin, _no_statistics(n, path.anchor.dtype), evaluations)
+        return TemperingState(
+            points=points, origin=origin, statistics=_no_statistics(n, path.anchor.dtype), evaluations=evaluations
+        )
 
     def step(
         self, rng_key: PRNGKey, state: TemperingState, index: IntScalar, row: Any, path: AnnealingPath
@@ -178,7 +178,7 @@ class NRPT(AbstractStage):
             key_communicate, points, state.origin, index
         )
         statistics = self._record(state.statistics, points, acceptance, rejection, n_arrived, n_returned, index)
-        new = TemperingState(swapped, origin, statistics, state.evaluations + cost)
+        new = TemperingState(points=swapped, origin=origin, statistics=statistics, evaluations=state.evaluations + cost)
         return new, TemperingInfo(acceptance, rejection)
 
     def level(self, index: IntScalar) -> Array:
@@ -264,7 +264,7 @@ class NRPT(AbstractStage):
         return self.n_replicas if self.start == "reference" else 1
 
     def cost_step(self) -> int:
-        """The kernel's cost for every moving replica, and one for the reference draw."""
+        """Return the kernel's cost for every moving replica, and one for the reference draw."""
         per_replica = self.kernel.evaluations_per_step
         if self.reference.is_proper:
             return (self.n_replicas - 1) * per_replica + 1

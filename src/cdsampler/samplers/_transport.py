@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cdsampler._typing import Array, IntScalar, PRNGKey, Position, Scalar
+from cdsampler._typing import Array, IntScalar, Position, PRNGKey, Scalar
 from cdsampler.density import AbstractLogDensity, Evaluations, Point
 from cdsampler.errors import InvalidInputError
 from cdsampler.interpolants import AbstractAffineInterpolant, AbstractInterpolant, conditional_density
@@ -78,7 +78,7 @@ class AbstractTransport(AbstractStage):
             raise InvalidInputError("Transport continues another stage: it can't be the first.")
         zero = jnp.zeros((), start.position.dtype)
         noise = jax.random.normal(rng_key, start.position.shape, start.position.dtype)
-        return TransportState(start, noise, zero, zero, Evaluations.zero())
+        return TransportState(current=start, noise=noise, acceptance=zero, refused=zero, evaluations=Evaluations.zero())
 
     def point(self, state: TransportState) -> Point:
         """Return the current point; after the last step t = 1 and path coordinates are target coordinates."""
@@ -167,7 +167,7 @@ class AffineTransport(AbstractTransport):
         target_step = keep * y + pull * path.anchor + drift * state.current.target.gradient + size * kick
         proposal, cost = path.evaluate(target_step)
         point, refused = _unless_outside(proposal, state.current)
-        state = TransportState(point, noise, state.acceptance, state.refused + refused, state.evaluations + cost)
+        state = _stepped(state, point, noise, refused, cost)
         return _correct(key_correct, state, self.corrector, path, jnp.ones((), y.dtype))
 
 
@@ -226,11 +226,23 @@ class PathTransport(AbstractTransport):
         conditional = conditional_density(path.density, self.interpolant, path.anchor, then)
         conditional_path = AnnealingPath(path.reference, conditional, path.anchor)
         proposal, cost = conditional_path.evaluate(x + dt * drift + jnp.sqrt(variance * dt) * noise)
-        point, refused = _unless_outside(proposal, carry_along_flow(state.current, self.interpolant, path.anchor, now, then))
-        state = TransportState(point, noise, state.acceptance, state.refused + refused, state.evaluations + cost)
+        point, refused = _unless_outside(
+            proposal, carry_along_flow(state.current, self.interpolant, path.anchor, now, then)
+        )
+        state = _stepped(state, point, noise, refused, cost)
         # The path's mean contraction at the anchor; for an affine interpolant b(t) itself.
         scale = jnp.exp(self.interpolant.log_det(path.anchor, path.anchor, then) / x.shape[0])
         return _correct(key_correct, state, self.corrector, conditional_path, scale)
+
+
+def _stepped(state: TransportState, point: Point, noise: Array, refused: Array, cost: Evaluations) -> TransportState:
+    return TransportState(
+        current=point,
+        noise=noise,
+        acceptance=state.acceptance,
+        refused=state.refused + refused,
+        evaluations=state.evaluations + cost,
+    )
 
 
 def _unless_outside(proposal: Point, current: Point) -> tuple[Point, Array]:
@@ -250,11 +262,11 @@ def _correct(
         key = jax.random.fold_in(rng_key, i)
         point, info = corrector.kernel.scaled(scale).step(key, carry.current, density)
         return TransportState(
-            point,
-            carry.noise,
-            carry.acceptance + info.acceptance_prob,
-            carry.refused,
-            carry.evaluations + info.evaluations,
+            current=point,
+            noise=carry.noise,
+            acceptance=carry.acceptance + info.acceptance_prob,
+            refused=carry.refused,
+            evaluations=carry.evaluations + info.evaluations,
         )
 
     return jax.lax.fori_loop(0, corrector.n_steps, body, state)

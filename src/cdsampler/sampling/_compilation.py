@@ -1,11 +1,13 @@
 """Seconds that JAX has spent compiling in this process, so that timings can name them apart."""
 
+from typing import Any
+
 import jax
 
 _seconds = 0.0
 
 
-def _listen(event: str, duration: float, **_: object) -> None:
+def _listen(event: str, duration: float, **_: Any) -> None:
     global _seconds
     if event.startswith("/jax/core/compile/"):
         _seconds += duration

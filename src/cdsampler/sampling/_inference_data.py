@@ -32,7 +32,7 @@ def to_inference_data(
     attributes
         Plain values; they are attached to the posterior and survive netCDF.
     """
-    groups = {"posterior": {"x": samples}, "sample_stats": dict(sample_stats)}
+    groups: dict[str, Any] = {"posterior": {"x": samples}, "sample_stats": dict(sample_stats)}
     labels: dict[str, Any] = {"coords": {"coordinate": list(names)}, "dims": {"x": ["coordinate"]}}
     data = az.from_dict(**groups, **labels) if _IS_LEGACY else az.from_dict(groups, **labels)
     posterior = data.posterior if _IS_LEGACY else data["posterior"]

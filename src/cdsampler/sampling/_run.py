@@ -151,7 +151,12 @@ def _anchors(keys: Array, centre: Array, scale: Array) -> Array:
 
 
 def _checked(
-    density: AbstractLogDensity, n_samples: int, anchor: Any, anchor_scale: float, seed: int, chunk_size: int | None
+    density: AbstractLogDensity,
+    n_samples: int,
+    anchor: Any,
+    anchor_scale: float,
+    seed: int,
+    chunk_size: int | None,
 ) -> Array:
     if isinstance(n_samples, bool) or not isinstance(n_samples, int | np.integer) or n_samples < 1:
         raise InvalidInputError(f"n_samples must be a positive integer, got {n_samples!r}.")
@@ -188,7 +193,7 @@ def _assemble(
             )
             warnings += tempering_warnings(tempering)
         elif isinstance(statistics, TransportStatistics):
-            transport = TransportStatistics(*(np.mean(a, dtype=np.float64) for a in statistics))
+            transport = jax.tree.map(lambda a: np.mean(a, dtype=np.float64), statistics)
     if is_partial:
         n = len(joined.position)
         warnings.append(RunWarning("partial", f"Interrupted after {n} samples.", "Run again for the rest."))

@@ -1,6 +1,7 @@
 import abc
 
 import equinox as eqx
+from numpy.typing import DTypeLike
 
 from cdsampler._typing import Array, Float, PRNGKey
 from cdsampler.density import LogDensity
@@ -21,7 +22,7 @@ class AbstractTarget(eqx.Module):
     dim: eqx.AbstractVar[int]
 
     @abc.abstractmethod
-    def density(self, dtype: object = None) -> LogDensity:
+    def density(self, dtype: DTypeLike | None = None) -> LogDensity:
         """Return the log density that samplers see."""
 
 

@@ -4,8 +4,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import DTypeLike
 
-from cdsampler._typing import Array, Float, PRNGKey, Position, Scalar
+from cdsampler._typing import Array, Float, Position, PRNGKey, Scalar
 from cdsampler.density import LogDensity
 from cdsampler.errors import InvalidInputError
 from cdsampler.targets._base import AbstractExactTarget
@@ -31,6 +32,7 @@ class GaussianMixture(AbstractExactTarget):
     """
 
     name: str = eqx.field(static=True)
+    dim: int = eqx.field(static=True)
     means: Array
     log_weights: Array
     variance: Array
@@ -44,24 +46,20 @@ class GaussianMixture(AbstractExactTarget):
         if not (np.all(weights > 0) and variance > 0):
             raise InvalidInputError("Weights and variance must be positive.")
         self.name = name
+        self.dim = means.shape[1]
         dtype = jnp.zeros(()).dtype
         self.means = jnp.asarray(means, dtype)
         self.log_weights = jnp.asarray(np.log(weights / weights.sum()), dtype)
         self.variance = jnp.asarray(variance, dtype)
 
     @property
-    def dim(self) -> int:  # type: ignore[override]
-        """Number of coordinates."""
-        return self.means.shape[1]
-
-    @property
     def mode_weights(self) -> Array:
         """Weight of each component, shape (n_modes,)."""
         return jnp.exp(self.log_weights)
 
-    def density(self, dtype: object = None) -> LogDensity:
+    def density(self, dtype: DTypeLike | None = None) -> LogDensity:
         """Return the log density, with its gradient in closed form."""
-        wanted = np.dtype(jnp.zeros(()).dtype if dtype is None else dtype)  # type: ignore[arg-type]
+        wanted = np.dtype(jnp.zeros(()).dtype if dtype is None else dtype)
         cast = jax.tree.map(lambda a: a.astype(wanted), self)
         return LogDensity(cast.log_density, self.dim, value_and_grad=cast.value_and_gradient, dtype=wanted)
 

@@ -1,4 +1,3 @@
-
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -118,7 +117,7 @@ def _tempering_stage(sampler: NRPT | CDS) -> tuple[AbstractStage, NRPT]:
 def _replaced(sampler: NRPT | CDS, tuned: NRPT) -> NRPT | CDS:
     def numbers(s: NRPT | CDS) -> tuple[Array, Array]:
         nrpt = s.stage1 if isinstance(s, CDS) else s
-        return nrpt.betas, nrpt.kernel.step_size  # type: ignore[union-attr, attr-defined]
+        return nrpt.betas, nrpt.kernel.step_size  # type: ignore[attr-defined]
 
     return eqx.tree_at(numbers, sampler, (tuned.betas, tuned.kernel.step_size))
 
@@ -177,5 +176,3 @@ def _round(
     state, _, sums = jax.lax.fori_loop(0, length, body, (state, nrpt.kernel.step_size, zeros))
     log_step, acceptance, rejection = jax.tree.map(lambda s: s / (length - length // 2), sums)
     return state, (jnp.exp(log_step), acceptance, rejection)
-
-
