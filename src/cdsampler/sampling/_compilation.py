@@ -7,10 +7,10 @@ import jax
 _seconds = 0.0
 
 
-def _listen(event: str, duration: float, **_: Any) -> None:
+def _listen(event: str, duration_secs: float, **kwargs: Any) -> None:
     global _seconds
     if event.startswith("/jax/core/compile/"):
-        _seconds += duration
+        _seconds += duration_secs
 
 
 jax.monitoring.register_event_duration_secs_listener(_listen)

@@ -2,12 +2,17 @@
 
 import os
 import tempfile
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import arviz as az
 import numpy as np
+
+with warnings.catch_warnings():
+    # ArviZ 0.23 announces ArviZ 1 on import; this module supports both.
+    warnings.simplefilter("ignore", FutureWarning)
+    import arviz as az
 
 _IS_LEGACY = int(az.__version__.split(".")[0]) < 1
 
