@@ -39,7 +39,10 @@ def to_inference_data(
     """
     groups: dict[str, Any] = {"posterior": {"x": samples}, "sample_stats": dict(sample_stats)}
     labels: dict[str, Any] = {"coords": {"coordinate": list(names)}, "dims": {"x": ["coordinate"]}}
-    data = az.from_dict(**groups, **labels) if _IS_LEGACY else az.from_dict(groups, **labels)
+    with warnings.catch_warnings():
+        # One draw from each of many chains is what independent samples are.
+        warnings.filterwarnings("ignore", message="More chains")
+        data = az.from_dict(**groups, **labels) if _IS_LEGACY else az.from_dict(groups, **labels)
     posterior = data.posterior if _IS_LEGACY else data["posterior"]
     posterior.attrs.update(attributes)
     return data
