@@ -51,7 +51,7 @@ def n_workers() -> int:
 
 
 def run_jobs(
-    work: Callable[[Job], Outcome], jobs: Sequence[Job], ledger: Ledger, report: Callable[[int], None]
+    work: Callable[[Job], Outcome], jobs: Sequence[Job], ledger: Ledger, report: Callable[[int], None], n_at_once: int
 ) -> PoolOutcome:
     """Work through the jobs; compiled code releases the interpreter, so threads are enough.
 
@@ -63,6 +63,8 @@ def run_jobs(
         The first is run alone, so that the others find its compiled program.
     ledger
         Shared by all workers.
+    n_at_once
+        Most jobs in flight; never more than cores.
     report
         Called in this thread several times a second with the number of finished jobs; may raise.
 
@@ -73,7 +75,7 @@ def run_jobs(
     """
     futures: list[Future[Outcome]] = []
     is_partial = False
-    with ThreadPoolExecutor(n_workers()) as pool:
+    with ThreadPoolExecutor(min(n_workers(), n_at_once)) as pool:
         try:
             for part in (jobs[:1], jobs[1:]):
                 futures += [pool.submit(work, job) for job in part]

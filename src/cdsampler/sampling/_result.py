@@ -43,6 +43,8 @@ class Result:
         Means over chains; None without an SDE.
     is_partial : bool
         Whether the run was interrupted; then only finished chains are in here.
+    spare_evaluations : int
+        Executed for chains that only filled the last group; their samples are not returned.
     warnings : tuple of RunWarning
     """
 
@@ -57,6 +59,7 @@ class Result:
     tempering: TemperingDiagnostics | None = None
     transport: TransportStatistics | None = None
     is_partial: bool = False
+    spare_evaluations: int = 0
     warnings: tuple[RunWarning, ...] = field(default=())
 
     @property
@@ -71,8 +74,8 @@ class Result:
 
     @property
     def evaluations_per_returned_sample(self) -> float:
-        """All evaluations, mode search and tuning included, divided by the samples returned."""
-        total = self.evaluations.total().count + self.tuning_evaluations.total().count
+        """All evaluations, mode search, tuning and spare chains included, divided by the samples returned."""
+        total = self.evaluations.total().count + self.tuning_evaluations.total().count + self.spare_evaluations
         return float(total / len(self.positions))
 
     def to_inference_data(self) -> Any:
@@ -97,6 +100,7 @@ class Result:
             "evaluations_per_sample": self.evaluations_per_sample,
             "evaluations_per_returned_sample": self.evaluations_per_returned_sample,
             "tuning_evaluations": int(self.tuning_evaluations.total().count),
+            "spare_evaluations": self.spare_evaluations,
             "seconds": self.timing.total,
             "compilation_seconds": self.timing.compilation,
             "is_partial": int(self.is_partial),

@@ -25,9 +25,9 @@ from cdsampler.sampling._pool import Ledger, run_jobs
 from cdsampler.sampling._result import Result, Timing
 from cdsampler.sampling._warnings import RunWarning, evaluation_warnings, tempering_warnings
 
-# A chunk's replicas should stay in the processor's cache between the operations of a step.
-CHUNK_BYTES = 1_000_000
-MAX_CHUNK = 4096
+# A group's replicas should stay in the processor's cache between the operations of a step.
+GROUP_BYTES = 1_000_000
+MAX_WIDTH = 4096
 
 
 class Progress(NamedTuple):
@@ -76,11 +76,13 @@ def run(
         If positive, each chain has its own anchor, drawn from `N(anchor, anchor_scale² I)` (the paper's `z ~ ν_ref`
         with τ); by default all share the anchor.
     seed
-        Same seed, same samples bit for bit on one kind of device, whatever the chunk size.
+        Same seed and number of samples, same samples bit for bit on one kind of device, whatever the chunk size.
     tuning_evaluations
         What mode search and pilot cost, for the accounts.
     chunk_size
-        Chains that run side by side; default from the size of their state.
+        Most chains in flight at once, at least one group; default as many groups as there are cores. Chains are
+        compiled in groups of a width that depends on the problem and `n_samples` alone: XLA rounds differently in
+        programs of different widths, so this is what keeps results independent of the chunk size.
     on_progress
         Called several times a second, in the caller's thread.
 
@@ -101,47 +103,55 @@ def run(
     centre = _checked(density, n_samples, anchor, anchor_scale, seed, chunk_size)
     began, compiled = time.perf_counter(), compilation_seconds()
     key_chains, key_anchors = jax.random.split(jax.random.key(seed))
-    sizes = chunk_sizes(n_samples, chunk_size or default_chunk_size(sampler, density))
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    total = sampler.cost() * n_samples
+    width, n_groups = group_width(n_samples, cache_width(sampler, density))
+    total = sampler.cost() * width * n_groups
+    n_at_once = n_groups if chunk_size is None else max(1, chunk_size // width)
     ledger = Ledger()
 
     def work(number: int) -> ChunkOutcome:
-        chains = np.arange(starts[number], starts[number + 1])
+        chains = np.arange(number * width, (number + 1) * width)
         keys = chain_keys(key_chains, chains)
         anchors = _anchors(chain_keys(key_anchors, chains), centre, jnp.asarray(anchor_scale, density.dtype))
-        return run_chunk(sampler, density, keys, anchors, ledger.add)
+        outcome = run_chunk(sampler, density, keys, anchors, ledger.add)
+        n_real = min(width, n_samples - number * width)
+        return jax.tree.map(lambda a: a[:n_real], outcome)
 
     def report(n_finished: int) -> None:
         if on_progress is not None:
-            on_progress(Progress(ledger.made, total, int(starts[n_finished])))
+            on_progress(Progress(ledger.made, total, min(n_finished * width, n_samples)))
 
-    outcomes, is_partial = run_jobs(work, range(len(sizes)), ledger, report)
+    outcomes, is_partial = run_jobs(work, range(n_groups), ledger, report, n_at_once)
     timing = Timing(time.perf_counter() - began, compilation_seconds() - compiled)
     names = getattr(density, "names", tuple(f"x{i}" for i in range(density.dim)))
     tuning = Evaluations.zero().total() if tuning_evaluations is None else tuning_evaluations.total()
-    return _assemble(sampler, outcomes, tuning, seed, names, timing, is_partial)
+    spare = 0 if is_partial else total - sampler.cost() * n_samples
+    return _assemble(sampler, outcomes, tuning, spare, seed, names, timing, is_partial)
 
 
-def chunk_sizes(n_samples: int, largest: int) -> list[int]:
-    """Split samples into chunks of at most `largest`, as equal as can be: at most two sizes, hence two compilations."""
-    n_chunks = -(-n_samples // largest)
-    # A few more chunks are cheaper than a second compilation.
-    for more in range(n_chunks, n_chunks + n_chunks // 4 + 1):
-        if n_samples % more == 0:
-            return [n_samples // more] * more
-    small, n_large = divmod(n_samples, n_chunks)
-    return [small + 1] * n_large + [small] * (n_chunks - n_large)
+def group_width(n_samples: int, widest: int) -> tuple[int, int]:
+    """Return the width and number of equal groups that hold the samples, with as few spare chains as possible.
+
+    Parameters
+    ----------
+    n_samples
+    widest
+        Greatest width allowed.
+    """
+    least = -(-n_samples // widest)
+    # Up to a quarter more groups are cheaper than spare chains.
+    candidates = range(least, least + least // 4 + 1)
+    n_groups = min(candidates, key=lambda n: (-(-n_samples // n) * n - n_samples, n))
+    return -(-n_samples // n_groups), n_groups
 
 
-def default_chunk_size(sampler: AbstractSampler, density: AbstractLogDensity) -> int:
+def cache_width(sampler: AbstractSampler, density: AbstractLogDensity) -> int:
     """Return how many chains fit the cache, from the size of one chain's state in the first stage."""
     stage = sampler.stages()[0].compiled_part()
     anchor = jax.ShapeDtypeStruct((density.dim,), density.dtype)
     key = jax.random.key(0)
     state = eqx.filter_eval_shape(lambda z: stage.init(key, stage.path(density, z), None), anchor)
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
-    return int(np.clip(CHUNK_BYTES // size, 32, MAX_CHUNK))
+    return int(np.clip(GROUP_BYTES // size, 32, MAX_WIDTH))
 
 
 @eqx.filter_jit
@@ -176,6 +186,7 @@ def _assemble(
     sampler: AbstractSampler,
     outcomes: list[ChunkOutcome],
     tuning: Evaluations,
+    spare: int,
     seed: int,
     names: tuple[str, ...],
     timing: Timing,
@@ -202,6 +213,7 @@ def _assemble(
         log_density=joined.log_density[:, None],
         evaluations=joined.evaluations,
         tuning_evaluations=tuning,
+        spare_evaluations=spare,
         sampler=sampler,
         seed=seed,
         names=names,
