@@ -41,7 +41,7 @@ def to_inference_data(
     labels: dict[str, Any] = {"coords": {"coordinate": list(names)}, "dims": {"x": ["coordinate"]}}
     with warnings.catch_warnings():
         # One draw from each of many chains is what independent samples are.
-        warnings.filterwarnings("ignore", message="More chains")
+        warnings.filterwarnings("ignore", message="More chains|Found chain dimension")
         data = az.from_dict(**groups, **labels) if _IS_LEGACY else az.from_dict(groups, **labels)
     posterior = data.posterior if _IS_LEGACY else data["posterior"]
     posterior.attrs.update(attributes)
