@@ -1,3 +1,4 @@
+import itertools
 from typing import ClassVar, NamedTuple
 
 import equinox as eqx
@@ -9,6 +10,18 @@ import pytest
 from cdsampler.density import LogDensity, Point
 from cdsampler.kernels import AbstractKernel, KernelInfo
 from cdsampler.paths import FlatReference, GaussianReference, TemperedDensity
+from cdsampler.samplers import chain_keys
+
+
+class UnnormalisedGaussian(eqx.Module):
+    """`-‖y - m‖² / 2t² + c`; its numbers are arrays, so that densities which differ in them share programs."""
+
+    mean: jax.Array
+    sd: jax.Array
+    constant: jax.Array
+
+    def __call__(self, y):
+        return -0.5 * jnp.sum(((y - self.mean) / self.sd) ** 2) + self.constant
 
 
 class GaussianPath:
@@ -19,7 +32,6 @@ class GaussianPath:
         self.dim = len(self.mean)
         self.constant = constant
         self.log_z = constant + self.dim * (np.log(sd) + 0.5 * np.log(2 * np.pi))
-        self._densities = {}
 
     @property
     def anchor(self):
@@ -29,15 +41,8 @@ class GaussianPath:
         return GaussianReference(self.scale) if is_proper else FlatReference()
 
     def density(self, dtype=np.float64):
-        """The same object for the same dtype, so that compiled programs are reused."""
-        if dtype not in self._densities:
-
-            def log_density(y):
-                standard = (y - jnp.asarray(self.mean, y.dtype)) / self.sd
-                return -0.5 * jnp.sum(standard**2) + jnp.asarray(self.constant, y.dtype)
-
-            self._densities[dtype] = LogDensity(log_density, self.dim, dtype=dtype)
-        return self._densities[dtype]
+        numbers = (jnp.asarray(a, dtype) for a in (self.mean, self.sd, self.constant))
+        return LogDensity(UnnormalisedGaussian(*numbers), self.dim, dtype=dtype)
 
     def moments(self, betas, is_proper=True):
         """Mean, shape (n_betas, dim), and variance, shape (n_betas,), of every π_β."""
@@ -60,7 +65,7 @@ class GaussianPath:
     def rejections(self, betas):
         """E[1 - min(1, α)] of every neighbouring pair, by quadrature; one dimension."""
         out = []
-        for hot, cold in zip(betas[:-1], betas[1:], strict=True):
+        for hot, cold in itertools.pairwise(betas):
             (r_hot, w_hot), (r_cold, w_cold) = self._grid(hot), self._grid(cold)
             log_alpha = (cold - hot) * (r_hot[:, None] - r_cold[None, :])
             out.append(1 - w_hot @ np.exp(np.minimum(log_alpha, 0)) @ w_cold)
@@ -113,6 +118,15 @@ class ExactGaussian(AbstractKernel):
         return 1
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _quick_compilation():
+    """Compile without optimisation: these programs run for milliseconds."""
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
 @pytest.fixture(scope="session")
 def gaussian_path():
     return GaussianPath
@@ -150,7 +164,25 @@ def fresh_points():
     )
 
 
+@eqx.filter_jit
+def _run_all(stage, density, keys):
+    path = stage.path(density, jnp.zeros(density.dim, density.dtype))
+
+    def chain(key):
+        def body(i, state):
+            return stage.step(jax.random.fold_in(key, i + 1), state, i, None, path)
+
+        return jax.lax.fori_loop(0, stage.n_steps, body, stage.init(jax.random.fold_in(key, 0), path, None))
+
+    return jax.vmap(chain)(keys)
+
+
 @pytest.fixture(scope="session")
-def quick_compilation():
-    """Options for programs that run for milliseconds."""
-    return {"xla_backend_optimization_level": 0}
+def quick_run():
+    """Final states of a stage's chains about the origin, with the driver's keys, in one program."""
+
+    def run(stage, density, n_chains, seed=0):
+        keys = chain_keys(jax.random.key(seed), np.arange(n_chains))
+        return jax.tree.map(np.asarray, _run_all(stage, density, keys))
+
+    return run

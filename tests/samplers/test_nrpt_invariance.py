@@ -35,7 +35,7 @@ def make_stage(plane_path):
 
 
 @pytest.fixture(scope="module")
-def exact_states(plane_path, make_stage, quick_compilation):
+def exact_states(plane_path, make_stage):
     """States whose replicas are independent exact draws of their π_β."""
 
     @functools.cache
@@ -45,7 +45,7 @@ def exact_states(plane_path, make_stage, quick_compilation):
         annealing = stage.path(plane_path.density(), jnp.asarray(plane_path.anchor))
         evaluate = annealing.evaluate if needs_gradient else annealing.evaluate_value
 
-        @functools.partial(jax.jit, compiler_options=quick_compilation)
+        @jax.jit
         def states(key):
             noise = jax.random.normal(key, (N_CHAINS, stage.n_replicas, plane_path.dim))
             positions = jnp.asarray(mean)[None] + jnp.sqrt(jnp.asarray(variance))[None, :, None] * noise
@@ -60,7 +60,7 @@ def exact_states(plane_path, make_stage, quick_compilation):
 
 
 @pytest.fixture(scope="module")
-def evolve(plane_path, quick_compilation):
+def evolve(plane_path):
     """Take steps beyond the ramp, of both parities."""
 
     def run(stage, states):
@@ -68,7 +68,7 @@ def evolve(plane_path, quick_compilation):
         first = int(stage.ramp_length)
 
         # A new function each time: nothing compiled before a monkeypatch is used after it.
-        @functools.partial(jax.jit, compiler_options=quick_compilation)
+        @jax.jit
         def steps(keys, states):
             def body(i, states):
                 def one(key, state):

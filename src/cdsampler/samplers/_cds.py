@@ -8,7 +8,8 @@ from cdsampler._typing import Array, IntScalar, Position, PRNGKey
 from cdsampler.density import AbstractLogDensity, Point
 from cdsampler.errors import InvalidInputError
 from cdsampler.interpolants import AbstractAffineInterpolant, AbstractInterpolant, Linear, conditional_density
-from cdsampler.paths import AnnealingPath, GaussianReference
+from cdsampler.kernels import AbstractKernel
+from cdsampler.paths import AnnealingPath, FlatReference, GaussianReference
 from cdsampler.samplers._base import AbstractSampler, AbstractStage
 from cdsampler.samplers._integrators import Integrator, capped_variances
 from cdsampler.samplers._inverse_map import InverseMap
@@ -22,7 +23,7 @@ class InPathCoordinates(AbstractStage):
     Parameters
     ----------
     stage
-        A stage without rows of its own, e.g. `NRPT`.
+        Any stage, e.g. `NRPT`.
     interpolant
         Any interpolant.
     time
@@ -53,6 +54,10 @@ class InPathCoordinates(AbstractStage):
     def step(self, rng_key: PRNGKey, state: Any, index: IntScalar, row: Any, path: AnnealingPath) -> Any:
         """Take the inner stage's step."""
         return self.stage.step(rng_key, state, index, row, path)
+
+    def rows(self, start: int, length: int) -> Any:
+        """Return the inner stage's rows."""
+        return self.stage.rows(start, length)
 
     def point(self, state: Any) -> Point:
         """Return the inner stage's point, in path coordinates."""
@@ -134,6 +139,14 @@ class CDS(AbstractSampler):
         self.interpolant = Linear() if interpolant is None else interpolant
         self.times = np.atleast_1d(np.asarray(times, dtype=np.float64))
         self.variances = np.zeros(0) if variances is None else np.asarray(variances, dtype=np.float64)
+        if not 0 < self.times[0] < 1:
+            raise InvalidInputError(f"t0 must lie in (0, 1), got {self.times[0]}.")
+        kernel = getattr(stage1, "kernel", None)
+        if transport == "sde" and isinstance(kernel, AbstractKernel) and not kernel.needs_gradient:
+            raise InvalidInputError(
+                f"The SDE starts from stage 1's gradients, and {type(kernel).__name__} has none: use MALA or HMC there, "
+                "or transport='inverse-map'."
+            )
         self.corrector = corrector
         default: Integrator = "exponential" if self._is_affine else "euler-maruyama"
         self.integrator = default if integrator is None else integrator
@@ -188,8 +201,12 @@ class CDS(AbstractSampler):
 
 def _pulled_back(stage: AbstractStage, interpolant: AbstractAffineInterpolant, t0: float) -> AbstractStage:
     """Return the stage with its reference in target coordinates: τ/b(t0) about z."""
-    if not isinstance(stage, NRPT) or not isinstance(stage.reference, GaussianReference):
-        return stage
+    if not isinstance(stage, NRPT) or isinstance(stage.reference, FlatReference):
+        return stage  # nothing to pull back: an affine map leaves a flat reference flat
+    if not isinstance(stage.reference, GaussianReference):
+        raise InvalidInputError(
+            f"Stage 1 of CDS needs a GaussianReference or a FlatReference, got {type(stage.reference).__name__}."
+        )
     _, b = interpolant.coefficients(np.asarray(t0))
     scale = stage.reference.scale / b
     return eqx.tree_at(lambda s: s.reference.scale, stage, scale.astype(stage.reference.scale.dtype))
