@@ -144,7 +144,7 @@ class CDS(AbstractSampler):
         kernel = getattr(stage1, "kernel", None)
         if transport == "sde" and isinstance(kernel, AbstractKernel) and not kernel.needs_gradient:
             raise InvalidInputError(
-                f"The SDE starts from stage 1's gradients, and {type(kernel).__name__} has none: use MALA or HMC there, "
+                f"The SDE starts from stage 1's gradients, and {type(kernel).__name__} has none: use MALA or HMC, "
                 "or transport='inverse-map'."
             )
         self.corrector = corrector

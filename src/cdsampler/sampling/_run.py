@@ -156,8 +156,7 @@ def cache_width(sampler: AbstractSampler, density: AbstractLogDensity) -> int:
 
 @eqx.filter_jit
 def _anchors(keys: Array, centre: Array, scale: Array) -> Array:
-    noise = jax.vmap(lambda key: jax.random.normal(key, centre.shape, centre.dtype))(keys)
-    return centre + scale * noise
+    return jax.vmap(lambda key: centre + scale * jax.random.normal(key, centre.shape, centre.dtype))(keys)
 
 
 def _checked(
