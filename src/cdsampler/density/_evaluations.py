@@ -1,3 +1,5 @@
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -50,6 +52,6 @@ class Evaluations(eqx.Module):
         return jax.tree.map(lambda a: np.asarray(a).sum(dtype=np.int64), self)
 
     @property
-    def count(self) -> Array:
+    def count(self) -> Any:
         """Density evaluations of either kind."""
         return self.value + self.gradient

@@ -27,7 +27,7 @@ class AbstractLogDensity(eqx.Module):
         """Return log density and gradient at one point; costs one value-and-gradient evaluation."""
 
 
-def guard_non_finite(value: Scalar, gradient: Position | None = None) -> tuple[Scalar, Position, Evaluations]:
+def guard_non_finite(value: Scalar, gradient: Position | None = None) -> tuple[Scalar, Array, Evaluations]:
     """Apply the policy for non-finite values and count them.
 
     Minus infinity and NaN mean "outside the support": both become minus infinity, so that every Metropolis step
@@ -44,6 +44,7 @@ def guard_non_finite(value: Scalar, gradient: Position | None = None) -> tuple[S
     -------
     value : Array, shape ()
     gradient : Array, shape (dim,)
+        A scalar zero if none was given.
     evaluations : Evaluations
         The counts of non-finite outcomes alone.
     """

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from cdsampler._typing import Array
+from cdsampler._typing import Array, IntScalar
 from cdsampler.density import Evaluations, Point
 from cdsampler.errors import InvalidInputError
 from cdsampler.kernels._base import AbstractKernel, KernelInfo, Noise, check_step_size
@@ -43,7 +43,7 @@ class HMC(AbstractKernel):
         epsilon = self.step_size.astype(point.position.dtype)
         momentum = noise.normal
 
-        def leapfrog(_: int, carry: tuple[Point, Array, Evaluations]) -> tuple[Point, Array, Evaluations]:
+        def leapfrog(_: IntScalar, carry: tuple[Point, Array, Evaluations]) -> tuple[Point, Array, Evaluations]:
             at, p, evaluations = carry
             p_half = p + 0.5 * epsilon * density.gradient(at)
             new, cost = density.evaluate(at.position + epsilon * p_half)

@@ -1,4 +1,4 @@
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from cdsampler.interpolants import AbstractAffineInterpolant, AbstractInterpolan
 from cdsampler.kernels import AbstractKernel
 from cdsampler.paths import AnnealingPath, FlatReference, GaussianReference
 from cdsampler.samplers._base import AbstractSampler, AbstractStage
-from cdsampler.samplers._integrators import Integrator, capped_variances
+from cdsampler.samplers._integrators import capped_variances
 from cdsampler.samplers._inverse_map import InverseMap
 from cdsampler.samplers._nrpt import NRPT
 from cdsampler.samplers._transport import AffineTransport, Corrector, PathTransport
@@ -116,8 +116,8 @@ class CDS(AbstractSampler):
     variances: np.ndarray
     corrector: Corrector | None
     max_langevin_step: Array | None
-    integrator: Integrator = eqx.field(static=True)
-    transport: Literal["sde", "inverse-map"] = eqx.field(static=True)
+    integrator: str = eqx.field(static=True)
+    transport: str = eqx.field(static=True)
 
     def __init__(
         self,
@@ -126,9 +126,9 @@ class CDS(AbstractSampler):
         variances: np.ndarray | None = None,
         *,
         interpolant: AbstractInterpolant | None = None,
-        integrator: Integrator | None = None,
+        integrator: str | None = None,
         corrector: Corrector | None = None,
-        transport: Literal["sde", "inverse-map"] = "sde",
+        transport: str = "sde",
         max_langevin_step: float | None = None,
     ):
         if transport not in ("sde", "inverse-map"):
@@ -148,7 +148,7 @@ class CDS(AbstractSampler):
                 "or transport='inverse-map'."
             )
         self.corrector = corrector
-        default: Integrator = "exponential" if self._is_affine else "euler-maruyama"
+        default = "exponential" if self._is_affine else "euler-maruyama"
         self.integrator = default if integrator is None else integrator
         self.transport = transport
         if not self._is_affine and self.integrator != "euler-maruyama":

@@ -1,14 +1,13 @@
 """Coefficients of the conditional SDE's integrators in target coordinates, on the host in float64."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from cdsampler.errors import InvalidInputError
 from cdsampler.interpolants import AbstractAffineInterpolant
 
-Integrator = Literal["exponential", "euler-maruyama", "leimkuhler-matthews"]
-INTEGRATORS: tuple[Integrator, ...] = ("exponential", "euler-maruyama", "leimkuhler-matthews")
+INTEGRATORS = ("exponential", "euler-maruyama", "leimkuhler-matthews")
 
 
 class StepCoefficients(NamedTuple):
@@ -70,7 +69,7 @@ def capped_variances(
 
 
 def step_coefficients(
-    interpolant: AbstractAffineInterpolant, times: np.ndarray, variances: np.ndarray, integrator: Integrator
+    interpolant: AbstractAffineInterpolant, times: np.ndarray, variances: np.ndarray, integrator: str
 ) -> StepCoefficients:
     """Return the coefficients of every step of an integrator.
 

@@ -1,4 +1,4 @@
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -97,7 +97,7 @@ class NRPT(AbstractStage):
     kernel: AbstractKernel
     n_steps: Array
     ramp_steps: Array
-    start: Literal["reference", "anchor"] = eqx.field(static=True)
+    start: str = eqx.field(static=True)
     is_reversible: bool = eqx.field(static=True)
 
     def __init__(
@@ -107,7 +107,7 @@ class NRPT(AbstractStage):
         kernel: AbstractKernel,
         n_steps: int = 0,
         *,
-        start: Literal["reference", "anchor"] = "reference",
+        start: str = "reference",
         ramp_steps: int = 1,
         is_reversible: bool = False,
     ):
@@ -157,7 +157,7 @@ class NRPT(AbstractStage):
             point, evaluations = self._evaluate(path, path.anchor) if start is None else (start, Evaluations.zero())
             points = jax.tree.map(lambda a: jnp.broadcast_to(a, (n, *a.shape)), point)
         # The draws that the ramp begins with are no restarts: those count from the first fresh draw at replica 0.
-        origin = jnp.full((n,), FROM_NOWHERE, jnp.int32).at[-1].set(FROM_TARGET)
+        origin = jnp.full((n,), FROM_NOWHERE, jnp.int32).at[0].set(FROM_REFERENCE).at[-1].set(FROM_TARGET)
         return TemperingState(
             points=points, origin=origin, statistics=_no_statistics(n, path.anchor.dtype), evaluations=evaluations
         )

@@ -29,8 +29,10 @@ def swap_acceptance(betas: Array, log_ratio: Array) -> Array:
     Paper, app. B, whose print has max for min and the inverse ratio.
     """
     hot, cold = log_ratio[:-1], log_ratio[1:]
-    # A point outside the support never moves to a colder replica, even past another such point.
-    log_alpha = jnp.where(hot == -jnp.inf, -jnp.inf, jnp.diff(betas) * (hot - cold))
+    gap = jnp.diff(betas)
+    # Two β that rounding merged swap freely: 0·∞ must not become NaN. A point outside the support never moves to a
+    # colder replica, even past another such point.
+    log_alpha = jnp.where(hot == -jnp.inf, -jnp.inf, jnp.where(gap > 0, gap * (hot - cold), 0))
     return jnp.exp(jnp.minimum(log_alpha, 0))
 
 

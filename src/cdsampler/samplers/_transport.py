@@ -12,7 +12,7 @@ from cdsampler.interpolants import AbstractAffineInterpolant, AbstractInterpolan
 from cdsampler.kernels import AbstractKernel
 from cdsampler.paths import AnnealingPath, FlatReference
 from cdsampler.samplers._base import AbstractStage, AbstractState, as_count
-from cdsampler.samplers._integrators import Integrator, checked_times, step_coefficients
+from cdsampler.samplers._integrators import checked_times, step_coefficients
 from cdsampler.samplers._inverse_map import carry_along_flow
 
 
@@ -129,14 +129,14 @@ class AffineTransport(AbstractTransport):
     variances: np.ndarray
     corrector: Corrector | None
     n_steps: Array
-    integrator: Integrator = eqx.field(static=True)
+    integrator: str = eqx.field(static=True)
 
     def __init__(
         self,
         interpolant: AbstractAffineInterpolant,
         times: np.ndarray,
         variances: np.ndarray,
-        integrator: Integrator = "exponential",
+        integrator: str = "exponential",
         corrector: Corrector | None = None,
     ):
         self.interpolant = interpolant

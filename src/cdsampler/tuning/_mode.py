@@ -1,3 +1,4 @@
+import contextlib
 from typing import NamedTuple
 
 import equinox as eqx
@@ -53,6 +54,8 @@ def find_mode(density: AbstractLogDensity, start: np.ndarray | None = None, *, m
 
     def negative(x: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal total, best
+        if int(total.count) >= max_evaluations:
+            raise _LimitReached  # SciPy looks at its own limit only between line searches
         value, gradient, cost = _evaluate(density, jnp.asarray(x, density.dtype))
         total = total + cost
         if float(value) > best[0]:
@@ -66,8 +69,13 @@ def find_mode(density: AbstractLogDensity, start: np.ndarray | None = None, *, m
             f"The log density is {'+inf' if best[0] == np.inf else 'not finite (or its gradient is not)'} at the "
             f"start {np.array2string(x0, threshold=20)}: give a start inside the support."
         )
-    minimize(negative, x0, jac=True, method="L-BFGS-B", options={"maxfun": max_evaluations - 1})
+    with contextlib.suppress(_LimitReached):
+        minimize(negative, x0, jac=True, method="L-BFGS-B", options={"maxfun": max_evaluations})
     return Mode(best[1], best[0], total)
+
+
+class _LimitReached(Exception):
+    """Ends the search."""
 
 
 @eqx.filter_jit

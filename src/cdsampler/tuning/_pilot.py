@@ -115,9 +115,9 @@ def _tempering_stage(sampler: NRPT | CDS) -> tuple[AbstractStage, NRPT]:
 
 
 def _replaced(sampler: NRPT | CDS, tuned: NRPT) -> NRPT | CDS:
-    def numbers(s: NRPT | CDS) -> tuple[Array, Array]:
-        nrpt = s.stage1 if isinstance(s, CDS) else s
-        return nrpt.betas, nrpt.kernel.step_size  # type: ignore[attr-defined]
+    def numbers(s: Any) -> Any:
+        nrpt = s.stage1 if isinstance(sampler, CDS) else s
+        return nrpt.betas, nrpt.kernel.step_size
 
     return eqx.tree_at(numbers, sampler, (tuned.betas, tuned.kernel.step_size))
 
@@ -163,8 +163,10 @@ def _round(
 
         states, info = jax.vmap(step)(keys, states, anchors)
         acceptance, rejection = jnp.mean(info.acceptance, axis=0), jnp.mean(info.rejection, axis=0)
-        # Replicas that the ramp still holds on a hotter rung say nothing about their own step size.
-        is_home = tuned.level(index) == jnp.arange(nrpt.n_replicas)
+        # Replicas that the ramp still holds on a hotter rung say nothing about their own step size, and the one that
+        # is drawn from the reference has none.
+        own = jnp.arange(nrpt.n_replicas)
+        is_home = (tuned.level(index) == own) & (own >= int(nrpt.reference.is_proper))
         adapted = adapt_step_size(tuned.kernel, acceptance, i, delay=length // 4)
         step_sizes = jnp.where(is_home, adapted, step_sizes)
         weight = (i >= length // 2).astype(acceptance.dtype)
