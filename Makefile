@@ -2,7 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-TESTS := $(BIN)/python -m pytest --jaxtyping-packages=cdsampler,beartype.beartype
+TESTS := $(BIN)/python -m pytest -n 2 --dist loadfile
+# Shapes are checked at run time where most arrays meet; elsewhere tests pass wrong types on purpose.
+SHAPES := $(BIN)/python -m pytest -q --jaxtyping-packages=cdsampler,beartype.beartype tests/charts tests/interpolants \
+	tests/samplers/test_charted_cds.py
 
 .PHONY: demo test test-all lint bench clean
 
@@ -26,9 +29,11 @@ lint: $(VENV)/dev
 	$(BIN)/lint-imports
 
 test: lint
+	$(SHAPES)
 	$(TESTS) -m "not slow"
 
 test-all: lint
+	$(SHAPES)
 	$(TESTS)
 
 bench: $(VENV)/dev

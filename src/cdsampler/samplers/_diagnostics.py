@@ -17,7 +17,8 @@ class Evidence(NamedTuple):
     log_z
         By the geometric bridge between neighbours, which uses both and has light tails (Meng and Wong 1996).
     standard_error
-        Of `log_z`, by the jackknife over independent chains; NaN for one chain.
+        Of `log_z`, by the jackknife over independent chains; NaN for one chain, infinite if one chain is all that
+        a pair's estimate rests on.
     forward, backward
         By stepping stones up and down the ladder. Going down is heavy-tailed.
     gap_standard_error
@@ -107,11 +108,14 @@ def stepping_stones(statistics: TemperingStatistics) -> Evidence:
     stones = np.moveaxis(np.asarray(statistics.log_stones, dtype=np.float64), 1, 0)
     bridge_up, bridge_down, forward, backward = (float(np.sum(logsumexp(s, axis=0) - log_count)) for s in stones)
     left_out = [_leave_one_out(s) for s in stones]
+    # The target's draws say nothing about the reference's mass outside the support.
+    with np.errstate(divide="ignore"):
+        inside = float(np.log(np.sum(statistics.inside, dtype=np.int64)) - log_count)
     return Evidence(
         log_z=bridge_up - bridge_down,
         standard_error=_jackknife(left_out[0] - left_out[1]),
         forward=forward,
-        backward=-backward,
+        backward=inside - backward,
         gap_standard_error=_jackknife(left_out[2] + left_out[3]),
     )
 
@@ -128,4 +132,8 @@ def _leave_one_out(log_sums: np.ndarray) -> np.ndarray:
 
 def _jackknife(left_out: np.ndarray) -> float:
     n = len(left_out)
-    return float(np.sqrt((n - 1) / n * np.sum((left_out - left_out.mean()) ** 2))) if n > 1 else float("nan")
+    if n < 2:
+        return float("nan")
+    if not np.all(np.isfinite(left_out)):
+        return float("inf")  # a single chain carries the whole sum
+    return float(np.sqrt((n - 1) / n * np.sum((left_out - left_out.mean()) ** 2)))

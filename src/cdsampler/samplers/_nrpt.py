@@ -28,6 +28,8 @@ class TemperingStatistics(NamedTuple):
     log_stones : Array, shape (4, n_replicas - 1)
         Logs of the sums of `exp(Δβ r/2)`, `exp(-Δβ r/2)`, `exp(Δβ r)` and `exp(-Δβ r)` over the hotter, colder, hotter
         and colder replica of each pair: what log Z is estimated from.
+    inside : Array, shape ()
+        Steps in which the hottest replica was inside the target's support.
     n_recorded : Array, shape ()
         Steps that the sums run over.
     restarts : Array, shape ()
@@ -39,6 +41,7 @@ class TemperingStatistics(NamedTuple):
     rejection: Array
     acceptance: Array
     log_stones: Array
+    inside: Array
     n_recorded: Array
     restarts: Array
     round_trips: Array
@@ -240,11 +243,14 @@ class NRPT(AbstractStage):
 
         def record(sums: TemperingStatistics) -> TemperingStatistics:
             up = jnp.diff(self.betas).astype(rejection.dtype) * points.log_ratio[:-1]
-            down = -jnp.diff(self.betas).astype(rejection.dtype) * points.log_ratio[1:]
+            # A colder replica that hasn't found the support yet isn't a draw of its density: leave it out.
+            colder = jnp.where(points.log_ratio[1:] > -jnp.inf, points.log_ratio[1:], jnp.inf)
+            down = -jnp.diff(self.betas).astype(rejection.dtype) * colder
             return sums._replace(
                 rejection=sums.rejection + rejection,
                 acceptance=sums.acceptance + acceptance,
                 log_stones=jnp.logaddexp(sums.log_stones, jnp.stack([0.5 * up, 0.5 * down, up, down])),
+                inside=sums.inside + (points.log_ratio[0] > -jnp.inf).astype(jnp.int32),
                 n_recorded=sums.n_recorded + 1,
             )
 
@@ -277,6 +283,7 @@ def _no_statistics(n_replicas: int, dtype: np.dtype) -> TemperingStatistics:
         rejection=jnp.zeros((n_replicas - 1,), dtype),
         acceptance=jnp.zeros((n_replicas,), dtype),
         log_stones=jnp.full((4, n_replicas - 1), -jnp.inf, dtype),
+        inside=count,
         n_recorded=count,
         restarts=count,
         round_trips=count,

@@ -36,7 +36,7 @@ def swap_acceptance(betas: Array, log_ratio: Array) -> Array:
     return jnp.exp(jnp.minimum(log_alpha, 0))
 
 
-def draw_swaps(rng_key: PRNGKey, acceptance: Array, parity: IntScalar, is_enabled: BoolScalar) -> Array:
+def draw_swaps(rng_key: PRNGKey, acceptance: Array, parity: int | IntScalar, is_enabled: bool | BoolScalar) -> Array:
     """Decide which pairs of one parity swap.
 
     Parameters

@@ -51,14 +51,12 @@ def to_inference_data(
 def write_netcdf(data: Any, path: Path) -> Path:
     """Write the container; the file appears under its name only when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(suffix=".nc", dir=path.parent)
-    os.close(handle)
-    try:
+    # In a folder of its own, since a temporary file would keep its private permissions.
+    folder = tempfile.TemporaryDirectory(dir=path.parent)
+    temporary = Path(folder.name) / path.name
+    with folder:
         data.to_netcdf(temporary, engine="h5netcdf")
         os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
     return path
 
 

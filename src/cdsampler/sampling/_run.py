@@ -23,7 +23,7 @@ from cdsampler.samplers import (
 from cdsampler.sampling._compilation import compilation_seconds
 from cdsampler.sampling._pool import Ledger, run_jobs
 from cdsampler.sampling._result import Result, Timing
-from cdsampler.sampling._warnings import RunWarning, evaluation_warnings, tempering_warnings
+from cdsampler.sampling._warnings import RunWarning, evaluation_warnings, sample_warnings, tempering_warnings
 
 # A group's replicas should stay in the processor's cache between the operations of a step.
 GROUP_BYTES = 1_000_000
@@ -192,7 +192,7 @@ def _assemble(
     is_partial: bool,
 ) -> Result:
     joined: ChunkOutcome = jax.tree.map(lambda *parts: np.concatenate(parts), *outcomes)
-    warnings = evaluation_warnings(joined.evaluations.total())
+    warnings = evaluation_warnings(joined.evaluations.total()) + sample_warnings(joined.log_density)
     tempering = transport = None
     for stage, statistics in zip(sampler.stages(), joined.statistics, strict=True):
         if isinstance(statistics, TemperingStatistics):

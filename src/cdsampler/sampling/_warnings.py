@@ -54,6 +54,20 @@ def tempering_warnings(tempering: TemperingDiagnostics) -> list[RunWarning]:
     return warnings
 
 
+def sample_warnings(log_density: np.ndarray) -> list[RunWarning]:
+    """Return a warning if chains ended where the density is zero."""
+    n_outside = int(np.sum(log_density == -np.inf))
+    if n_outside == 0:
+        return []
+    return [
+        RunWarning(
+            "outside-support",
+            f"{n_outside} of {log_density.size} samples lie outside the support: their chains never found it.",
+            "Leave them out, and raise the budget or move the reference to where the density is positive.",
+        )
+    ]
+
+
 def evaluation_warnings(total: Evaluations) -> list[RunWarning]:
     """Return the warnings that non-finite evaluations call for."""
     if int(total.nan) == 0:
