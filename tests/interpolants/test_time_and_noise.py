@@ -116,7 +116,7 @@ def test_constant_is_the_default():
 
 
 def test_unknown_shape_names_the_known_ones():
-    with pytest.raises(InvalidInputError, match="'cubic'.*constant, linear, quadratic, cosine"):
+    with pytest.raises(InvalidInputError, match=r"'cubic'.*constant, linear, quadratic, cosine"):
         noise_variances(linear_times(0.1, 4), 2.0, "cubic")
 
 

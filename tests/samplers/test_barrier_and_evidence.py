@@ -29,7 +29,9 @@ def expected_counts(acceptance, n_steps, ramp, *, is_reversible):
                 for i in range(parity, n - 1, 2):
                     a = acceptance[i]
                     swap[i : i + 2, i : i + 2] = [[1 - a, a], [a, 1 - a]]
-                moved = [total + chance * swap @ old for total, old in zip(moved, (from_reference, from_target), strict=True)]
+                moved = [
+                    total + chance * swap @ old for total, old in zip(moved, (from_reference, from_target), strict=True)
+                ]
             from_reference, from_target = moved
             restarts += from_reference[-1]
             round_trips += from_target[0]

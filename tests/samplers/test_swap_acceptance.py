@@ -1,5 +1,6 @@
 """Swaps: probabilities that are probabilities, records that move whole, caches that are never stale."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from cdsampler.density import LogDensity
 from cdsampler.kernels import MALA
 from cdsampler.paths import GaussianReference
-from cdsampler.samplers import NRPT, chain_keys
+from cdsampler.samplers import NRPT, chain_keys, tempering_diagnostics
 from cdsampler.samplers._driver import _advance, _init
 from cdsampler.samplers._swap import draw_swaps, swap_acceptance, swap_records
 
@@ -48,7 +49,7 @@ def test_acceptance_is_a_probability_and_follows_the_formula(betas, log_ratio):
 @SETTINGS
 @given(betas=weak_schedules, log_ratio=st.lists(ratios, min_size=N, max_size=N))
 def test_acceptance_is_a_probability_when_rounding_merged_two_betas(betas, log_ratio):
-    # BUG (until mended): 0 · (finite - (-inf)) is NaN where two betas are equal.
+    # 0 · (finite - (-inf)) must not become NaN.
     acceptance = np.asarray(acceptance_of(jnp.asarray(betas), jnp.asarray(np.array(log_ratio))))
     assert np.all((acceptance >= 0) & (acceptance <= 1))
 
@@ -103,3 +104,15 @@ def test_caches_are_fresh_after_a_run(half_plane, fresh_points, n_steps):
     rejection = np.asarray(state.statistics.rejection)
     n_recorded = np.asarray(state.statistics.n_recorded)[:, None]
     assert np.all((rejection >= 0) & (rejection <= n_recorded))
+
+
+def test_betas_that_rounding_merged_leave_log_z_defined(quick_run):
+    # BUG (until mended): Δβ · (±inf) is NaN in the sums of exp(±Δβ r) where Δβ is zero.
+    box = LogDensity(lambda y: jnp.where(jnp.all((y > -1) & (y < 2)), 0.0 * y[0], -jnp.inf), 2, dtype=np.float32)
+    stage = NRPT(GaussianReference(3.0), [0.0, 0.3, 1 - 1e-9, 1.0], MALA(0.5), 8)
+    stage = eqx.tree_at(lambda s: s.betas, stage, stage.betas.astype(np.float32))  # as where x64 is not enabled
+    assert stage.betas[-1] == stage.betas[-2]
+    statistics = quick_run(stage, box, 400).statistics
+    tempering = tempering_diagnostics(np.asarray(stage.betas), statistics, has_evidence=True)
+    assert np.all((tempering.rejection >= 0) & (tempering.rejection <= 1))
+    assert np.isfinite(tempering.evidence.log_z)
