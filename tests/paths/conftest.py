@@ -23,7 +23,7 @@ def evaluate(gaussian_path):
 
 @pytest.fixture(scope="session")
 def made_up_point():
-    """Return a point with the given log densities; its gradients are (1, 2) in the reference and (10, 20) in the target."""
+    """Return a point with the given log densities and gradients (1, 2) in the reference and (10, 20) in the target."""
 
     def make(reference, target):
         gradient = jnp.array([1.0, 2.0])

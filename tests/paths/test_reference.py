@@ -80,7 +80,7 @@ def test_flat_reference_is_zero_with_a_zero_gradient():
 
 
 def test_flat_reference_has_nothing_to_draw_from():
-    with pytest.raises(InvalidInputError, match="flat reference can't be sampled.*GaussianReference"):
+    with pytest.raises(InvalidInputError, match=r"flat reference can't be sampled.*GaussianReference"):
         FlatReference().sample(jax.random.key(0), ANCHOR)
 
 

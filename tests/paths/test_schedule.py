@@ -85,7 +85,7 @@ def test_wrong_schedules(betas, message, proper):
 
 
 def test_start_must_suit_the_reference():
-    with pytest.raises(InvalidInputError, match="must start at 0, got 0.1"):
+    with pytest.raises(InvalidInputError, match=r"must start at 0, got 0\.1"):
         check_schedule(np.array([0.1, 1.0]), proper_reference=True)
     with pytest.raises(InvalidInputError, match="must start above 0"):
         check_schedule(np.array([0.0, 1.0]), proper_reference=False)
