@@ -48,8 +48,8 @@ class NumpyroChart(AbstractChart):
     def __check_init__(self) -> None:
         """Check that the object is a transform."""
         for name in ("__call__", "_inverse", "log_abs_det_jacobian"):
-            if not hasattr(self.transform, name):
-                raise InvalidInputError(f"Not a NumPyro transform (it has no {name}): {self.transform!r}.")
+            if isinstance(self.transform, type) or not hasattr(self.transform, name):
+                raise InvalidInputError(f"Not a NumPyro transform (it needs {name}): {self.transform!r}.")
 
     def to_chart(self, y: Position) -> Position:
         """Map constrained to unconstrained coordinates."""
@@ -81,6 +81,12 @@ class TransformedLogDensity(AbstractLogDensity):
     dtype: np.dtype = eqx.field(static=True)
 
     def __init__(self, density: AbstractLogDensity, chart: AbstractChart):
+        point = jax.ShapeDtypeStruct((density.dim,), density.dtype)
+        image, _ = eqx.filter_eval_shape(chart.to_target, point)
+        if image.shape != (density.dim,):
+            raise InvalidInputError(
+                f"The chart changes the dimension: it maps shape ({density.dim},) to {image.shape}; a diffeomorphism keeps it."
+            )
         self.density = density
         self.chart = chart
         self.dim = density.dim
@@ -88,18 +94,23 @@ class TransformedLogDensity(AbstractLogDensity):
 
     def value(self, position: Position) -> tuple[Scalar, Evaluations]:
         """Return the log density at q; costs one value evaluation."""
-        y, log_det = self.chart.to_target(position)
+        y, log_det = self._to_target(position)
         value, evaluations = self.density.value(y)
         safe, _, counts = guard_non_finite(value + log_det)
         return safe, _charge(value, evaluations, counts)
 
     def value_and_gradient(self, position: Position) -> tuple[Scalar, Position, Evaluations]:
         """Return log density and gradient at q; costs one value-and-gradient evaluation."""
-        (y, log_det), pull_back = jax.vjp(self.chart.to_target, position)
+        (y, log_det), pull_back = jax.vjp(self._to_target, position)
         value, gradient, evaluations = self.density.value_and_gradient(y)
         (pulled,) = pull_back((gradient, jnp.ones_like(log_det)))
         safe, safe_gradient, counts = guard_non_finite(value + log_det, pulled)
         return safe, safe_gradient, _charge(value, evaluations, counts)
+
+    def _to_target(self, position: Position) -> tuple[Position, Scalar]:
+        # A transform may hold parameters of a higher precision than the target is computed in.
+        y, log_det = self.chart.to_target(position)
+        return y.astype(self.dtype), log_det.astype(self.dtype)
 
 
 def _charge(inner_value: Scalar, inner: Evaluations, outer: Evaluations) -> Evaluations:

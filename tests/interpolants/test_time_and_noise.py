@@ -60,7 +60,7 @@ def test_no_steps(name, n_steps):
 
 @pytest.mark.parametrize("power", [0.0, -1.0, np.nan])
 def test_power_that_is_not_positive(power):
-    with pytest.raises(InvalidInputError, match=f"power must be positive, got {power}"):
+    with pytest.raises(InvalidInputError, match=f"power must be positive and finite, got {power}"):
         polynomial_times(0.1, 3, power)
 
 

@@ -12,7 +12,7 @@ from cdsampler.kernels import HMC, MALA, RandomWalk
 from cdsampler.samplers import NRPT, _nrpt
 from cdsampler.samplers._swap import swap_acceptance, swap_records
 
-N_CHAINS, N_STEPS = 10_000, 5
+N_CHAINS, N_STEPS = 10_000, 15
 KERNELS = {"mala": lambda: MALA(0.4), "hmc": lambda: HMC(0.5, 3), "random-walk": lambda: RandomWalk(0.9)}
 
 

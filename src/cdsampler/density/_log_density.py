@@ -124,8 +124,8 @@ class LogDensity(AbstractLogDensity):
     def _check_outputs(self) -> None:
         point = jax.ShapeDtypeStruct((self.dim,), self.dtype)
         try:
-            out = eqx.filter_eval_shape(self.log_density, point)
-            pair = None if self.value_and_grad is None else eqx.filter_eval_shape(self.value_and_grad, point)
+            out = jax.eval_shape(lambda y: jax.tree.map(jnp.asarray, self.log_density(y)), point)
+            pair = None if self.value_and_grad is None else jax.eval_shape(self.value_and_grad, point)
         except Exception as error:
             error.add_note(f"Raised while calling the log density on an abstract input of shape ({self.dim},).")
             raise
@@ -139,14 +139,18 @@ class LogDensity(AbstractLogDensity):
 
     def value(self, position: Position) -> tuple[Scalar, Evaluations]:
         """Return the log density at one point; costs one value evaluation."""
-        raw = jnp.reshape(self.log_density(position), ()).astype(self.dtype)
-        value, _, counts = guard_non_finite(raw)
+        value, _, counts = guard_non_finite(self._raw_value(position).astype(self.dtype))
         return value, eqx.tree_at(lambda c: c.value, counts, jnp.ones((), jnp.int32))
+
+    def _raw_value(self, position: Position) -> Scalar:
+        return jnp.reshape(jnp.asarray(self.log_density(position)), ())
 
     def value_and_gradient(self, position: Position) -> tuple[Scalar, Position, Evaluations]:
         """Return log density and gradient at one point; costs one value-and-gradient evaluation."""
         if self.value_and_grad is None:
-            raw, raw_gradient = jax.value_and_grad(lambda y: jnp.reshape(self.log_density(y), ()))(position)
+            raw, raw_gradient = jax.value_and_grad(lambda y: jnp.reshape(jnp.asarray(self.log_density(y)), ()))(
+                position
+            )
         else:
             raw, raw_gradient = self.value_and_grad(position)
         value, gradient, counts = guard_non_finite(

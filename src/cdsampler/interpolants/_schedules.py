@@ -41,8 +41,8 @@ def polynomial_times(t0: float, n_steps: int, power: float) -> np.ndarray:
     ndarray, shape (n_steps + 1,)
     """
     _check(t0, n_steps)
-    if not power > 0:
-        raise InvalidInputError(f"power must be positive, got {power}.")
+    if not (np.isfinite(power) and power > 0):
+        raise InvalidInputError(f"power must be positive and finite, got {power}.")
     return t0 + (1 - t0) * np.linspace(0, 1, n_steps + 1) ** power
 
 

@@ -84,8 +84,7 @@ class AbstractKernel(eqx.Module):
 
 def check_step_size(step_size: float | Array) -> Array:
     """Return the step size as an array; concrete values must be positive and finite."""
-    if not isinstance(step_size, jax.core.Tracer) and not bool(
-        jnp.all(jnp.isfinite(jnp.asarray(step_size)) & (jnp.asarray(step_size) > 0))
-    ):
+    is_known = not isinstance(step_size, jax.core.Tracer)
+    if is_known and not np.all(np.isfinite(step_size) & (np.asarray(step_size) > 0)):
         raise InvalidInputError(f"step_size must be positive and finite, got {step_size}.")
     return jnp.asarray(step_size, dtype=jnp.zeros(()).dtype)

@@ -4,6 +4,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from cdsampler._typing import Array, Position, PRNGKey, Scalar
 from cdsampler.errors import InvalidInputError
@@ -41,7 +42,7 @@ class GaussianReference(AbstractReference):
     is_proper: ClassVar[bool] = True
 
     def __init__(self, scale: float | Array):
-        if not isinstance(scale, jax.core.Tracer) and not (jnp.isfinite(scale) and jnp.asarray(scale) > 0):
+        if not isinstance(scale, jax.core.Tracer) and not (np.isfinite(scale) and np.asarray(scale) > 0):
             raise InvalidInputError(f"The reference scale must be positive and finite, got {scale}.")
         self.scale = jnp.asarray(scale, dtype=jnp.zeros(()).dtype)
 

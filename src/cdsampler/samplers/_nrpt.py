@@ -242,10 +242,11 @@ class NRPT(AbstractStage):
         is_recorded = index >= jnp.maximum(self.ramp_length, self.n_steps // 2)
 
         def record(sums: TemperingStatistics) -> TemperingStatistics:
-            up = jnp.diff(self.betas).astype(rejection.dtype) * points.log_ratio[:-1]
+            gap = jnp.diff(self.betas).astype(rejection.dtype)
+            up = jnp.where(gap > 0, gap * points.log_ratio[:-1], 0)
             # A colder replica that hasn't found the support yet isn't a draw of its density: leave it out.
             colder = jnp.where(points.log_ratio[1:] > -jnp.inf, points.log_ratio[1:], jnp.inf)
-            down = -jnp.diff(self.betas).astype(rejection.dtype) * colder
+            down = jnp.where(gap > 0, -gap * colder, 0)
             return sums._replace(
                 rejection=sums.rejection + rejection,
                 acceptance=sums.acceptance + acceptance,

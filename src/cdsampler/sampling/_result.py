@@ -44,7 +44,8 @@ class Result:
     is_partial : bool
         Whether the run was interrupted; then only finished chains are in here.
     spare_evaluations : int
-        Executed for chains that only filled the last group; their samples are not returned.
+        Executed for chains whose samples are not returned: those that only filled the last group, and those that
+        an interrupt left unfinished.
     warnings : tuple of RunWarning
     """
 

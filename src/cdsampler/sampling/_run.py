@@ -124,8 +124,8 @@ def run(
     timing = Timing(time.perf_counter() - began, compilation_seconds() - compiled)
     names = getattr(density, "names", tuple(f"x{i}" for i in range(density.dim)))
     tuning = Evaluations.zero().total() if tuning_evaluations is None else tuning_evaluations.total()
-    spare = 0 if is_partial else total - sampler.cost() * n_samples
-    return _assemble(sampler, outcomes, tuning, spare, seed, names, timing, is_partial)
+    kept = sum(int(outcome.evaluations.total().count) for outcome in outcomes)
+    return _assemble(sampler, outcomes, tuning, ledger.made - kept, seed, names, timing, is_partial)
 
 
 def group_width(n_samples: int, widest: int) -> tuple[int, int]:
