@@ -85,7 +85,7 @@ class TransformedLogDensity(AbstractLogDensity):
         image, _ = eqx.filter_eval_shape(chart.to_target, point)
         if image.shape != (density.dim,):
             raise InvalidInputError(
-                f"The chart changes the dimension: it maps shape ({density.dim},) to {image.shape}; a diffeomorphism keeps it."
+                f"A chart keeps the dimension, and this one maps shape ({density.dim},) to {image.shape}."
             )
         self.density = density
         self.chart = chart

@@ -148,9 +148,7 @@ class LogDensity(AbstractLogDensity):
     def value_and_gradient(self, position: Position) -> tuple[Scalar, Position, Evaluations]:
         """Return log density and gradient at one point; costs one value-and-gradient evaluation."""
         if self.value_and_grad is None:
-            raw, raw_gradient = jax.value_and_grad(lambda y: jnp.reshape(jnp.asarray(self.log_density(y)), ()))(
-                position
-            )
+            raw, raw_gradient = jax.value_and_grad(self._raw_value)(position)
         else:
             raw, raw_gradient = self.value_and_grad(position)
         value, gradient, counts = guard_non_finite(
