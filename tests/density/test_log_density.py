@@ -35,7 +35,6 @@ def test_custom_gradient_may_come_with_a_value_of_shape_one():
     assert (float(value), gradient.tolist()) == (-4.5, [-3.0])
 
 
-# BUG: a constant Python float is a real scalar, but is refused with "must return a scalar for one point, got 0.0".
 def test_constant_python_float_is_a_scalar():
     value, gradient, _ = LogDensity(lambda x: 0.0, 2).value_and_gradient(jnp.ones(2))
     assert (float(value), gradient.tolist()) == (0.0, [0.0, 0.0])

@@ -64,7 +64,6 @@ def test_power_that_is_not_positive(power):
         polynomial_times(0.1, 3, power)
 
 
-# BUG: an infinite power is accepted and gives repeated times (t0, t0, t0, 1).
 def test_power_that_is_not_finite():
     with pytest.raises(InvalidInputError, match="power"):
         polynomial_times(0.1, 3, np.inf)

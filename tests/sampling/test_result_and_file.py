@@ -90,7 +90,6 @@ def test_chains_that_only_fill_the_last_group_are_charged(result, sampler, count
 
 
 def test_an_interrupted_run_accounts_for_what_it_did_not_finish(sampler, counted, tuning, monkeypatch):
-    # BUG (until mended): evaluations of unfinished groups, and of spare chains, are made and reported nowhere.
     monkeypatch.setattr(_run, "cache_width", lambda sampler, density: 7)
     long = eqx.tree_at(lambda s: s.stage1, sampler, sampler.stage1.with_steps(50 * 128))
     first_group = 7 * long.cost()
