@@ -7,7 +7,7 @@ import pytest
 from cdsampler.kernels import MALA
 from cdsampler.samplers import NRPT, tempering_diagnostics
 
-N_CHAINS, N_STEPS = 2000, 200
+N_CHAINS, N_STEPS = 1000, 160
 BETAS = np.array([0.0, 0.0005, 0.002, 0.006, 0.02, 0.06, 0.2, 1.0])
 
 
@@ -78,7 +78,7 @@ def test_the_barrier_is_the_integral_of_the_local_barrier(line_path, exploring):
     assert truth > 1.0
     grid, local = tempering.local_barrier(2001)
     np.testing.assert_allclose(np.trapezoid(local, grid), tempering.barrier, rtol=0.02)
-    assert np.all(local >= 0)
+    assert np.all(local > -1e-12 * local.max())
 
 
 @pytest.mark.parametrize("scheme", ["alternating", "reversible"])

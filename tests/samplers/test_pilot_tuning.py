@@ -90,6 +90,7 @@ def test_conditional_sampling_can_be_tuned_in_path_coordinates(density):
     assert 0.1 * 0.02**2 < last.step_sizes[-1] < 10 * 0.02**2
 
 
+@pytest.mark.slow
 def test_a_flat_path_is_tuned_at_every_replica(density):
     sampler = NRPT(FlatReference(), BETAS[1:], HMC(1.0, 2), start="anchor")
     tuned = tune(sampler, density, np.full(2, 20.0), jax.random.key(0), n_chains=32, n_rounds=3)

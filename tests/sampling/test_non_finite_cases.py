@@ -16,7 +16,7 @@ from cdsampler.paths import GaussianReference
 from cdsampler.samplers import NRPT
 from cdsampler.sampling import run
 
-N_SAMPLES, N_STEPS = 2000, 300
+N_SAMPLES, N_STEPS = 1000, 300
 
 
 def tempering(n_steps=N_STEPS, step_size=0.6, scale=3.0):

@@ -35,8 +35,10 @@ def draw(name, density, n_samples=200, seed=3, **settings):
 @pytest.mark.parametrize(
     ("name", "dim", "dtype"),
     [
-        ("tempering", 16, np.float32),
-        ("transport", 2, np.float64),
+        ("tempering", 2, np.float64),
+        ("transport", 16, np.float32),
+        pytest.param("tempering", 16, np.float32, marks=pytest.mark.slow),
+        pytest.param("transport", 2, np.float64, marks=pytest.mark.slow),
         pytest.param("tempering", 2, np.float32, marks=pytest.mark.slow),
         pytest.param("tempering", 16, np.float64, marks=pytest.mark.slow),
         pytest.param("transport", 2, np.float32, marks=pytest.mark.slow),
