@@ -186,7 +186,8 @@ def codes(restarts, evidence):
 
 @pytest.mark.parametrize(("n_without", "expected"), [(0, []), (5, []), (6, ["few-restarts"]), (100, ["few-restarts"])])
 def test_few_restarts_are_warned_of(n_without, expected):
-    assert codes([0] * n_without + [2] * (100 - n_without), None) == expected
+    agreeing = Evidence(1.0, 0.01, 1.0, 1.0, 0.1)
+    assert codes([0] * n_without + [2] * (100 - n_without), agreeing) == expected
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,17 @@ class RunWarning(NamedTuple):
 def tempering_warnings(tempering: TemperingDiagnostics) -> list[RunWarning]:
     """Return the warnings that a tempering run's rates call for."""
     warnings = []
-    never = float(np.mean(tempering.restarts == 0))
-    if never > 0.05:
+    is_flat = tempering.evidence is None
+    never = float(np.mean((tempering.round_trips if is_flat else tempering.restarts) == 0))
+    if never > 0.05 and is_flat:
+        warnings.append(
+            RunWarning(
+                "few-round-trips",
+                f"{never:.0%} of the chains had no replica that went to the hottest level and back.",
+                "Raise the budget, or use a Gaussian reference, which can be drawn from.",
+            )
+        )
+    elif never > 0.05:
         warnings.append(
             RunWarning(
                 "few-restarts",
