@@ -10,8 +10,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.linalg import solve_triangular
 
-from cdsampler._typing import Position, Scalar
+from cdsampler._typing import Array, Position, Scalar
 from cdsampler.density import AbstractLogDensity, Evaluations, guard_non_finite
 from cdsampler.errors import InvalidInputError
 
@@ -26,6 +27,44 @@ class AbstractChart(eqx.Module):
     @abc.abstractmethod
     def to_target(self, q: Position) -> tuple[Position, Scalar]:
         """Map chart coordinates to target coordinates, with `log|det ∂y/∂q|`."""
+
+
+class AffineChart(AbstractChart):
+    """Whitening: `y = shift + scale_tril q`, i.e. a preconditioner for every kernel at once.
+
+    Parameters
+    ----------
+    shift : array_like, shape (dim,)
+    scale_tril : array_like, shape (dim, dim)
+        Lower triangular with a positive diagonal; a diagonal matrix scales each coordinate.
+
+    Raises
+    ------
+    InvalidInputError
+        Shapes don't fit, or the matrix isn't finite with a positive diagonal.
+    """
+
+    shift: Array
+    scale_tril: Array
+
+    def __init__(self, shift: np.ndarray, scale_tril: np.ndarray):
+        centre, tril = np.asarray(shift, dtype=np.float64), np.asarray(scale_tril, dtype=np.float64)
+        if centre.ndim != 1 or tril.shape != (len(centre), len(centre)):
+            raise InvalidInputError(f"Give a vector and a square matrix, got shapes {centre.shape} and {tril.shape}.")
+        if not (np.all(np.isfinite(centre)) and np.all(np.isfinite(tril)) and np.all(np.diagonal(tril) > 0)):
+            raise InvalidInputError("An affine chart needs finite numbers and a positive diagonal.")
+        dtype = jnp.zeros(()).dtype
+        self.shift = jnp.asarray(centre, dtype)
+        self.scale_tril = jnp.asarray(np.tril(tril), dtype)
+
+    def to_chart(self, y: Position) -> Position:
+        """Return `scale_tril⁻¹ (y - shift)`."""
+        return solve_triangular(self.scale_tril.astype(y.dtype), y - self.shift.astype(y.dtype), lower=True)
+
+    def to_target(self, q: Position) -> tuple[Position, Scalar]:
+        """Return `shift + scale_tril q` and the log determinant."""
+        y = self.shift.astype(q.dtype) + self.scale_tril.astype(q.dtype) @ q
+        return y, jnp.sum(jnp.log(jnp.diagonal(self.scale_tril))).astype(q.dtype)
 
 
 class NumpyroChart(AbstractChart):

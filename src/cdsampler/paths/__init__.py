@@ -2,6 +2,7 @@
 
 from cdsampler.paths._annealing import AnnealingPath as AnnealingPath
 from cdsampler.paths._annealing import TemperedDensity as TemperedDensity
+from cdsampler.paths._mixture import MixtureReference as MixtureReference
 from cdsampler.paths._reference import AbstractReference as AbstractReference
 from cdsampler.paths._reference import FlatReference as FlatReference
 from cdsampler.paths._reference import GaussianReference as GaussianReference

@@ -9,7 +9,7 @@ from cdsampler.density import AbstractLogDensity, Point
 from cdsampler.errors import InvalidInputError
 from cdsampler.interpolants import AbstractAffineInterpolant, AbstractInterpolant, Linear, conditional_density
 from cdsampler.kernels import AbstractKernel
-from cdsampler.paths import AnnealingPath, FlatReference, GaussianReference
+from cdsampler.paths import AnnealingPath, FlatReference, GaussianReference, MixtureReference
 from cdsampler.samplers._base import AbstractSampler, AbstractStage
 from cdsampler.samplers._integrators import capped_variances
 from cdsampler.samplers._inverse_map import InverseMap
@@ -87,7 +87,7 @@ class CDS(AbstractSampler):
     ----------
     stage1
         Sampler of the conditional distribution. Its `GaussianReference` has the paper's scale τ, in path coordinates
-        about `F_{t0|z}(z)`. Its kernel's step sizes are in the coordinates that it runs in.
+        about `F_{t0|z}(z)`; a `MixtureReference` is given in target coordinates. Its kernel's step sizes are in the coordinates that it runs in.
     times : ndarray, shape (n_steps + 1,), or float
         Time schedule from t0 to 1; with `transport="inverse-map"` just t0.
     variances : ndarray, shape (n_steps,)
@@ -95,7 +95,8 @@ class CDS(AbstractSampler):
     interpolant
         Default linear.
     integrator
-        "exponential" (default), "leimkuhler-matthews" or "euler-maruyama"; the first two for affine interpolants.
+        "exponential" (default), "metropolis", "leimkuhler-matthews" or "euler-maruyama"; only the last for interpolants
+        that aren't affine.
     corrector
         M steps of any gradient-based kernel after each integration step.
     transport
@@ -201,11 +202,12 @@ class CDS(AbstractSampler):
 
 def _pulled_back(stage: AbstractStage, interpolant: AbstractAffineInterpolant, t0: float) -> AbstractStage:
     """Return the stage with its reference in target coordinates: τ/b(t0) about z."""
-    if not isinstance(stage, NRPT) or isinstance(stage.reference, FlatReference):
-        return stage  # nothing to pull back: an affine map leaves a flat reference flat
+    if not isinstance(stage, NRPT) or isinstance(stage.reference, FlatReference | MixtureReference):
+        return stage  # an affine map leaves a flat reference flat, and a mixture is in target coordinates already
     if not isinstance(stage.reference, GaussianReference):
         raise InvalidInputError(
-            f"Stage 1 of CDS needs a GaussianReference or a FlatReference, got {type(stage.reference).__name__}."
+            "Stage 1 of CDS needs a GaussianReference, a MixtureReference or a FlatReference, got "
+            f"{type(stage.reference).__name__}."
         )
     _, b = interpolant.coefficients(np.asarray(t0))
     scale = stage.reference.scale / b

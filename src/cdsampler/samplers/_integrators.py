@@ -7,7 +7,7 @@ import numpy as np
 from cdsampler.errors import InvalidInputError
 from cdsampler.interpolants import AbstractAffineInterpolant
 
-INTEGRATORS = ("exponential", "euler-maruyama", "leimkuhler-matthews")
+INTEGRATORS = ("exponential", "metropolis", "euler-maruyama", "leimkuhler-matthews")
 
 
 class StepCoefficients(NamedTuple):
@@ -82,7 +82,8 @@ def step_coefficients(
         σ².
     integrator
         "exponential" (exact in the velocity and in the noise integral, so that a step is one of Langevin dynamics)
-        and "leimkuhler-matthews" (the same with averaged noise) or "euler-maruyama" (in x, as in the paper's
+        and "metropolis" (the same, each step accepted or rejected so that the target stays exactly invariant) and
+        "leimkuhler-matthews" (with averaged noise) or "euler-maruyama" (in x, as in the paper's
         Algorithm 1, rewritten in y).
 
     Returns

@@ -57,10 +57,21 @@ class TemperingState(AbstractState):
 
 
 class TemperingInfo(NamedTuple):
-    """What one step tells: acceptance of each replica's local move and rejection of each pair."""
+    """What one step tells.
+
+    Attributes
+    ----------
+    acceptance : Array, shape (n_replicas,)
+        Of each replica's local move.
+    rejection : Array, shape (n_replicas - 1,)
+        Of each pair.
+    jump : Array, shape (n_replicas,)
+        Squared distance of each local move; zero where the reference is drawn from.
+    """
 
     acceptance: Array
     rejection: Array
+    jump: Array
 
 
 class NRPT(AbstractStage):
@@ -176,13 +187,13 @@ class NRPT(AbstractStage):
     ) -> tuple[TemperingState, TemperingInfo]:
         """Explore, then communicate; also return the rates of this step."""
         key_explore, key_communicate = jax.random.split(rng_key)
-        points, acceptance, cost = self._explore(key_explore, state.points, index, path)
+        points, acceptance, jump, cost = self._explore(key_explore, state.points, index, path)
         swapped, origin, rejection, n_arrived, n_returned = self._communicate(
             key_communicate, points, state.origin, index
         )
         statistics = self._record(state.statistics, points, acceptance, rejection, n_arrived, n_returned, index)
         new = TemperingState(points=swapped, origin=origin, statistics=statistics, evaluations=state.evaluations + cost)
-        return new, TemperingInfo(acceptance, rejection)
+        return new, TemperingInfo(acceptance, rejection, jump)
 
     def level(self, index: IntScalar) -> Array:
         """Return the rung of the ladder that each replica is on: its own, or lower during the ramp."""
@@ -194,7 +205,7 @@ class NRPT(AbstractStage):
 
     def _explore(
         self, rng_key: PRNGKey, points: Point, index: IntScalar, path: AnnealingPath
-    ) -> tuple[Point, Array, Evaluations]:
+    ) -> tuple[Point, Array, Array, Evaluations]:
         level = self.level(index)
         betas = self.betas.astype(path.anchor.dtype)[level]
         step_sizes = self.kernel.step_size[level]
@@ -208,12 +219,14 @@ class NRPT(AbstractStage):
         noise = draw_noise(key_noise, (self.n_replicas - first,), path.anchor.shape[0], path.anchor.dtype)
         moving = jax.tree.map(lambda a: a[first:], points)
         moved, info = jax.vmap(move)(noise, moving, betas[first:], step_sizes[first:])
+        jump = jnp.sum((moved.position - moving.position) ** 2, axis=1)
         if not self.reference.is_proper:
-            return moved, info.acceptance_prob, info.evaluations.sum()
+            return moved, info.acceptance_prob, jump, info.evaluations.sum()
         fresh, fresh_cost = self._evaluate(path, path.sample_reference(key_fresh))
         joined = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), fresh, moved)
-        one = jnp.ones((1,), info.acceptance_prob.dtype)
-        return joined, jnp.concatenate([one, info.acceptance_prob]), info.evaluations.sum() + fresh_cost
+        acceptance = jnp.concatenate([jnp.ones((1,), info.acceptance_prob.dtype), info.acceptance_prob])
+        jump = jnp.concatenate([jnp.zeros((1,), jump.dtype), jump])
+        return joined, acceptance, jump, info.evaluations.sum() + fresh_cost
 
     def _communicate(
         self, rng_key: PRNGKey, points: Point, origin: Array, index: IntScalar

@@ -9,7 +9,7 @@ from cdsampler._typing import Array, IntScalar, Position, PRNGKey, Scalar
 from cdsampler.density import AbstractLogDensity, Evaluations, Point
 from cdsampler.errors import InvalidInputError
 from cdsampler.interpolants import AbstractAffineInterpolant, AbstractInterpolant, conditional_density
-from cdsampler.kernels import AbstractKernel
+from cdsampler.kernels import MALA, AbstractKernel, Noise
 from cdsampler.paths import AnnealingPath, FlatReference
 from cdsampler.samplers._base import AbstractStage, AbstractState, as_count
 from cdsampler.samplers._integrators import checked_times, step_coefficients
@@ -164,6 +164,12 @@ class AffineTransport(AbstractTransport):
         noise = jax.random.normal(key_noise, y.shape, y.dtype)
         kick = 0.5 * (noise + state.noise) if self.integrator == "leimkuhler-matthews" else noise
         keep, pull, drift, size = (a.astype(y.dtype) for a in row)
+        if self.integrator == "metropolis":
+            # A step of the exponential integrator is one of Langevin dynamics, so its Metropolis ratio is MALA's.
+            draws = Noise(noise, jax.random.uniform(jax.random.fold_in(key_noise, 1), (), y.dtype))
+            point, info = MALA(drift).move(draws, state.current, path.at(jnp.ones((), y.dtype)))
+            state = _stepped(state, point, noise, 1 - info.acceptance_prob, info.evaluations)
+            return _correct(key_correct, state, self.corrector, path, jnp.ones((), y.dtype))
         target_step = keep * y + pull * path.anchor + drift * state.current.target.gradient + size * kick
         proposal, cost = path.evaluate(target_step)
         point, refused = _unless_outside(proposal, state.current)

@@ -51,17 +51,20 @@ def find_mode(density: AbstractLogDensity, start: np.ndarray | None = None, *, m
         raise InvalidInputError(f"The start must be {density.dim} finite numbers, got {start!r}.")
     total = Evaluations.zero()
     best = (-np.inf, x0)
+    first: float | None = None  # tolerances are relative, so a large constant in the density must not matter
 
     def negative(x: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal total, best
+        nonlocal total, best, first
         if int(total.count) >= max_evaluations:
             raise _LimitReached  # SciPy looks at its own limit only between line searches
         value, gradient, cost = _evaluate(density, jnp.asarray(x, density.dtype))
         total = total + cost
         if float(value) > best[0]:
             best = (float(value), x.copy())
+        if first is None:
+            first = float(value) if np.isfinite(value) else 0.0
         # A wall of a finite height, so that the line search steps back from the edge of the support.
-        height = -float(value) if np.isfinite(value) else 1e10 + abs(best[0])
+        height = first - float(value) if np.isfinite(value) else 1e10 + abs(first - best[0])
         return height, -np.asarray(gradient, dtype=np.float64)
 
     if not np.isfinite(negative(x0)[0]) or best[0] == -np.inf or best[0] == np.inf:

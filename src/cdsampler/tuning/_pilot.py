@@ -1,16 +1,15 @@
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cdsampler._typing import Array, PRNGKey
+from cdsampler._typing import PRNGKey
 from cdsampler.density import AbstractLogDensity, Evaluations
 from cdsampler.errors import InvalidInputError
-from cdsampler.kernels import adapt_step_size
 from cdsampler.paths import equal_rejection_schedule
 from cdsampler.samplers import CDS, NRPT, AbstractStage, InPathCoordinates, chain_keys
+from cdsampler.tuning._rounds import interpolated_steps, run_round, start_chains, with_numbers
 
 
 class PilotRound(NamedTuple):
@@ -88,18 +87,18 @@ def tune(
         raise InvalidInputError(f"A pilot needs at least 1 chain and 1 round, got {n_chains} and {n_rounds}.")
     keys = chain_keys(rng_key, np.arange(n_chains))
     anchors = jnp.broadcast_to(jnp.asarray(anchor, density.dtype), (n_chains, density.dim))
-    state = _init(nrpt, stage, density, keys, anchors)
+    state = start_chains(nrpt, stage, density, keys, anchors)
     n_steps = int(nrpt.ramp_length) + 32 if first_round is None else first_round
     done, rounds = 0, []
     for number in range(n_rounds):
-        state, measured = _round(nrpt, stage, density, keys, anchors, state, jnp.int32(done), jnp.int32(n_steps))
-        step_sizes, acceptance, rejection = (np.asarray(a, dtype=np.float64) for a in measured)
+        state, measured = run_round(nrpt, stage, density, keys, anchors, state, done, n_steps)
+        step_sizes, acceptance, rejection = measured.step_sizes, measured.acceptance, measured.rejection
         betas = np.asarray(nrpt.betas, dtype=np.float64)
         rounds.append(PilotRound(n_steps, betas, rejection, acceptance, step_sizes))
-        nrpt = _with(nrpt, betas, step_sizes)
+        nrpt = with_numbers(nrpt, betas, step_sizes)
         if adapts_schedule and number < n_rounds - 1:
             moved = equal_rejection_schedule(betas, rejection)
-            nrpt = _with(nrpt, moved, _interpolated(moved, betas, step_sizes))
+            nrpt = with_numbers(nrpt, moved, interpolated_steps(moved, betas, step_sizes))
         done += n_steps
         n_steps *= 2
     return Pilot(_replaced(sampler, nrpt), state.evaluations.total(), tuple(rounds))
@@ -120,61 +119,3 @@ def _replaced(sampler: NRPT | CDS, tuned: NRPT) -> NRPT | CDS:
         return nrpt.betas, nrpt.kernel.step_size
 
     return eqx.tree_at(numbers, sampler, (tuned.betas, tuned.kernel.step_size))
-
-
-def _with(nrpt: NRPT, betas: np.ndarray, step_sizes: np.ndarray) -> NRPT:
-    new = jnp.asarray(betas, nrpt.betas.dtype), jnp.asarray(step_sizes, nrpt.kernel.step_size.dtype)
-    return eqx.tree_at(lambda s: (s.betas, s.kernel.step_size), nrpt, new)
-
-
-def _interpolated(new: np.ndarray, betas: np.ndarray, step_sizes: np.ndarray) -> np.ndarray:
-    """Return step sizes at new β, linear in log β and log step; β = 0 has none and takes its neighbour's."""
-    positive = betas > 0
-    log_new = np.log(np.maximum(new, betas[positive][0]))
-    return np.exp(np.interp(log_new, np.log(betas[positive]), np.log(step_sizes[positive])))
-
-
-@eqx.filter_jit
-def _init(nrpt: NRPT, stage: AbstractStage, density: AbstractLogDensity, keys: Array, anchors: Array) -> Any:
-    return jax.vmap(lambda k, z: nrpt.init(jax.random.fold_in(k, 0), stage.path(density, z), None))(keys, anchors)
-
-
-@eqx.filter_jit
-def _round(
-    nrpt: NRPT,
-    stage: AbstractStage,
-    density: AbstractLogDensity,
-    keys: Array,
-    anchors: Array,
-    state: Any,
-    start: Array,
-    length: Array,
-) -> tuple[Any, tuple[Array, Array, Array]]:
-    """Run a round; return the state and, over the round's second half, step sizes, acceptances and rejections."""
-
-    def body(i: Array, carry: tuple[Any, Array, Any]) -> tuple[Any, Array, Any]:
-        states, step_sizes, sums = carry
-        index = start + i
-        tuned = eqx.tree_at(lambda s: s.kernel.step_size, nrpt, step_sizes)
-
-        def step(key: PRNGKey, one: Any, anchor: Array) -> Any:
-            key = jax.random.fold_in(key, index + 1)
-            return tuned.step_with_info(key, one, index, stage.path(density, anchor))
-
-        states, info = jax.vmap(step)(keys, states, anchors)
-        acceptance, rejection = jnp.mean(info.acceptance, axis=0), jnp.mean(info.rejection, axis=0)
-        # Replicas that the ramp still holds on a hotter rung say nothing about their own step size, and the one that
-        # is drawn from the reference has none.
-        own = jnp.arange(nrpt.n_replicas)
-        is_home = (tuned.level(index) == own) & (own >= int(nrpt.reference.is_proper))
-        adapted = adapt_step_size(tuned.kernel, acceptance, i, delay=length // 4)
-        step_sizes = jnp.where(is_home, adapted, step_sizes)
-        weight = (i >= length // 2).astype(acceptance.dtype)
-        new = (jnp.log(step_sizes).astype(acceptance.dtype), acceptance, rejection)
-        return states, step_sizes, jax.tree.map(lambda s, a: s + weight * a, sums, new)
-
-    n = nrpt.n_replicas
-    zeros = (jnp.zeros(n, density.dtype), jnp.zeros(n, density.dtype), jnp.zeros(n - 1, density.dtype))
-    state, _, sums = jax.lax.fori_loop(0, length, body, (state, nrpt.kernel.step_size, zeros))
-    log_step, acceptance, rejection = jax.tree.map(lambda s: s / (length - length // 2), sums)
-    return state, (jnp.exp(log_step), acceptance, rejection)

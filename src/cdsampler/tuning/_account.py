@@ -1,0 +1,26 @@
+from cdsampler.density import Evaluations
+
+
+class Account:
+    """What tuning has spent, and may still spend."""
+
+    def __init__(self, limit: int | None = None):
+        self._limit = limit
+        self.spent = Evaluations.zero().total()
+
+    def charge(self, evaluations: Evaluations) -> None:
+        """Book evaluations that were made."""
+        self.spent = (self.spent + evaluations.total()).total()
+
+    @property
+    def left(self) -> float:
+        """Evaluations that may still be made; infinite without a limit."""
+        return float("inf") if self._limit is None else max(self._limit - int(self.spent.count), 0)
+
+    def affords(self, evaluations: float) -> bool:
+        """Return whether that many more are allowed."""
+        return evaluations <= self.left
+
+    def share(self, fraction: float) -> int | None:
+        """Return a fraction of what is left as a hard limit for one task; None without a limit."""
+        return None if self._limit is None else int(fraction * self.left)

@@ -1,0 +1,290 @@
+"""Where is the mass? Mode, coordinates, width and draws, from annealed chains that know nothing beforehand."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cdsampler._typing import Array, PRNGKey
+from cdsampler.charts import AffineChart, TransformedLogDensity
+from cdsampler.density import AbstractLogDensity, Evaluations
+from cdsampler.errors import DensityError
+from cdsampler.paths import GaussianReference
+from cdsampler.tuning._account import Account
+from cdsampler.tuning._annealing import Annealed, anneal, local_chains
+from cdsampler.tuning._fit import MixtureFit, fit_mixture
+from cdsampler.tuning._mode import find_mode
+from cdsampler.tuning._whitening import curvature_chart
+
+# Widths, in standard deviations at the mode, that the scan starts with and never stops before.
+FIRST_WIDTH, LEAST_LAST_WIDTH, GREATEST_WIDTH = 3.0, 90.0, 1e6
+# The scan ends at this multiple of the width that covers what it found; the exploration takes this margin.
+SCAN_MARGIN, WIDTH_MARGIN, WIDER = 3.0, 2.0, 3.0
+N_SCAN, N_LOCAL, N_EXPLORE, MAX_BATCHES = 32, 16, 128, 3
+# Annealed chains whose weight is this many nats below the best are stuck where the target has no mass.
+STUCK = 30.0
+# Exploration goes on while the estimated mass of unseen modes (Good and Turing) is above this.
+UNSEEN = 0.005
+
+
+class Draws(NamedTuple):
+    """A pilot's draws, in chart coordinates.
+
+    Attributes
+    ----------
+    positions : ndarray, shape (n_draws, dim)
+    log_density : ndarray, shape (n_draws,)
+    chains : ndarray of int, shape (n_draws,)
+        Which chain each came from.
+    groups : ndarray of int, shape (n_draws,)
+        Equal numbers mark draws known to come from one mode; -1 is not known.
+    """
+
+    positions: np.ndarray
+    log_density: np.ndarray
+    chains: np.ndarray
+    groups: np.ndarray
+
+    def joined(self, positions: np.ndarray, log_density: np.ndarray, chains: np.ndarray, group: int = -1) -> "Draws":
+        """Return these and further draws, whose chains are numbered on from these."""
+        first = int(self.chains.max()) + 1 if len(self.chains) else 0
+        return Draws(
+            np.concatenate([self.positions, positions]),
+            np.concatenate([self.log_density, log_density]),
+            np.concatenate([self.chains, first + chains]),
+            np.concatenate([self.groups, np.full(len(positions), group)]),
+        )
+
+    @classmethod
+    def none(cls, dim: int) -> "Draws":
+        """Return no draws."""
+        return cls(np.zeros((0, dim)), np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+class Survey(NamedTuple):
+    """What the survey found.
+
+    Attributes
+    ----------
+    chart : AffineChart
+        Chart coordinates are standard deviations about the mode; everything below is in them.
+    density : TransformedLogDensity
+        The target in the chart.
+    centre : ndarray, shape (dim,)
+    width : float
+        Standard deviation of a reference about the centre that covers all that was found, with a margin.
+    annealed : Annealed or None
+        The last annealing from that reference; None if it never met the support.
+    draws : Draws
+        Where chains ended.
+    fit : MixtureFit
+    mode_log_density : float
+        The highest mode's.
+    unseen : float
+        Estimated mass of modes that no chain found.
+    is_bounded : bool
+        False if the draws kept spreading with the reference: the target may be improper.
+    """
+
+    chart: AffineChart
+    density: TransformedLogDensity
+    centre: np.ndarray
+    width: float
+    annealed: Annealed | None
+    draws: Draws
+    fit: MixtureFit
+    mode_log_density: float
+    unseen: float
+    is_bounded: bool
+
+
+def survey(
+    density: AbstractLogDensity,
+    rng_key: PRNGKey,
+    account: Account,
+    *,
+    start: np.ndarray | None,
+    scale: float,
+    effort: float = 1.0,
+) -> Survey:
+    """Find a mode, whiten its curvature, and anneal chains from ever wider references until nothing new turns up.
+
+    Parameters
+    ----------
+    density
+        Target.
+    rng_key
+    account
+        Charged for every evaluation.
+    start : ndarray, shape (dim,), optional
+        Where the mode search starts; by default the origin or, if the density isn't finite there, the best of
+        draws of `N(0, scale² I)`.
+    scale
+        Standard deviation, in target units, to assume where the density doesn't tell.
+    effort
+        Factor on the numbers of chains.
+
+    Raises
+    ------
+    DensityError
+        The log density is not finite at any start, or plus infinity somewhere.
+    """
+    keys = jax.random.split(rng_key, 5)
+    mode = _climb(density, _starting_point(density, start, scale, keys[0], account), account)
+    chart = curvature_chart(density, mode, scale, account)
+    seen = TransformedLogDensity(density, chart)
+    origin = np.zeros(density.dim)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(keys[1])))
+    draws = _around(seen, origin, 0, keys[2], account, effort, Draws.none(density.dim))
+    scan = _scan(seen, keys[3], account, effort)
+    draws = draws.joined(scan.positions, scan.log_density, np.arange(len(scan.positions)))
+    centre, needed = _cover(scan.positions) if len(scan.positions) else _cover(draws.positions)
+    width = WIDTH_MARGIN * max(needed, 1.0)
+    annealed = None
+    n_chains, unseen = max(int(effort * N_EXPLORE), 16), 1.0
+    for batch in range(2 * MAX_BATCHES):
+        if not account.affords(30 * n_chains):
+            break
+        # Every other batch starts wider: a second opinion on where the mass ends.
+        factor = WIDER if batch % 2 else 1.0
+        found = _annealed(seen, centre, factor * width, jax.random.fold_in(keys[4], batch), n_chains, account)
+        if found is None:
+            break
+        draws = draws.joined(found.positions, found.log_density, np.arange(len(found.positions)))
+        if batch % 2 == 0:
+            annealed = found
+            continue
+        width = max(width, WIDTH_MARGIN * _cover(found.positions)[1])
+        fit = fit_mixture(draws.positions, draws.chains, centre, width, rng, groups=draws.groups)
+        unseen = float(np.sum(fit.n_members == 1)) / len(np.unique(draws.chains))
+        if unseen <= UNSEEN:
+            break
+        n_chains *= 2
+    draws = _around_highest(seen, draws, keys[4], account, effort)
+    fit = fit_mixture(draws.positions, draws.chains, centre, width, rng, groups=draws.groups)
+    highest = float(draws.log_density.max())
+    return Survey(chart, seen, centre, width, annealed, draws, fit, highest, unseen, scan.is_bounded)
+
+
+class _Scan(NamedTuple):
+    positions: np.ndarray
+    log_density: np.ndarray
+    is_bounded: bool
+
+
+def _starting_point(
+    density: AbstractLogDensity, start: np.ndarray | None, scale: float, rng_key: PRNGKey, account: Account
+) -> np.ndarray:
+    if start is not None:
+        return np.asarray(start, dtype=np.float64)
+    origin = jnp.zeros((1, density.dim), density.dtype)
+    normal = scale * jax.random.normal(rng_key, (127, density.dim), density.dtype)
+    for candidates in (origin, normal):
+        values, cost = _values(density, candidates)
+        account.charge(cost)
+        if int(cost.total().pos_inf):
+            where = np.asarray(candidates)[int(np.argmax(np.asarray(values) == np.inf))]
+            raise DensityError(f"The log density is +inf at {np.array2string(where, threshold=20)}: it is unbounded.")
+        best = int(np.argmax(np.asarray(values)))
+        if np.isfinite(values[best]):
+            return np.asarray(candidates[best], dtype=np.float64)
+    raise DensityError(
+        f"The log density (or its gradient) is not finite at the origin nor at any of 127 draws of N(0, {scale:g}² I): "
+        "give a start inside the support, or another scale."
+    )
+
+
+@eqx.filter_jit
+def _values(density: AbstractLogDensity, positions: Array) -> tuple[Array, Evaluations]:
+    values, _, costs = jax.vmap(density.value_and_gradient)(positions)
+    return values, costs.sum()
+
+
+def _climb(density: AbstractLogDensity, start: np.ndarray, account: Account) -> np.ndarray:
+    limit = account.share(0.05)
+    ceiling = 200 + 5 * density.dim
+    mode = find_mode(density, start, max_evaluations=ceiling if limit is None else max(1, min(limit, ceiling)))
+    account.charge(mode.evaluations)
+    return mode.position
+
+
+def _around(
+    density: AbstractLogDensity,
+    mode: np.ndarray,
+    group: int,
+    rng_key: PRNGKey,
+    account: Account,
+    effort: float,
+    draws: Draws,
+) -> Draws:
+    """Add draws of chains that start at a mode and never leave its neighbourhood but by moving locally."""
+    n = max(int(effort * N_LOCAL), 4)
+    n_moves = 32 if account.affords(40 * 32 * n) else 8
+    if not account.affords(n_moves * n + 1):
+        return draws.joined(mode[None], np.full(1, -np.inf), np.zeros(1, np.int64), group)
+    positions, log_density, cost = local_chains(density, mode, rng_key, n_chains=n, n_moves=n_moves)
+    account.charge(cost)
+    return draws.joined(positions, log_density, np.tile(np.arange(n), len(positions) // n), group)
+
+
+def _around_highest(
+    density: AbstractLogDensity, draws: Draws, rng_key: PRNGKey, account: Account, effort: float
+) -> Draws:
+    """If an annealed chain found a higher place than the first mode's surroundings, climb and look around there."""
+    is_local = draws.groups == 0
+    best = int(np.argmax(draws.log_density))
+    # Within a Gaussian mode log densities differ by about dim/2.
+    if draws.log_density[best] <= draws.log_density[is_local].max() + 0.5 * density.dim + 3:
+        return draws
+    mode = _climb(density, draws.positions[best], account)
+    return _around(density, mode, 1, jax.random.fold_in(rng_key, 99), account, effort, draws)
+
+
+def _scan(density: AbstractLogDensity, rng_key: PRNGKey, account: Account, effort: float) -> _Scan:
+    """Anneal from ever wider references about the mode; keep what the last one found."""
+    origin, width = np.zeros(density.dim), FIRST_WIDTH
+    n_chains = max(int(effort * N_SCAN), 8)
+    kept = _Scan(np.zeros((0, density.dim)), np.zeros(0), True)
+    number, needed = 0, 0.0
+    while width <= GREATEST_WIDTH and account.affords(60 * n_chains):
+        found = _annealed(density, origin, width, jax.random.fold_in(rng_key, number), n_chains, account)
+        if found is not None:
+            needed = max(_cover(found.positions)[1], 1e-30)
+            kept = _Scan(found.positions, found.log_density, width >= SCAN_MARGIN * needed)
+        if width >= max(LEAST_LAST_WIDTH, SCAN_MARGIN * needed):
+            break
+        width *= 10**0.5
+        number += 1
+    return kept
+
+
+def _annealed(
+    density: AbstractLogDensity, centre: np.ndarray, width: float, rng_key: PRNGKey, n_chains: int, account: Account
+) -> Annealed | None:
+    dim = density.dim
+    step = width**2 / dim ** (1 / 3)
+    found = anneal(
+        density,
+        GaussianReference(width),
+        centre,
+        rng_key,
+        n_chains=n_chains,
+        step_size=step,
+        max_evaluations=account.share(0.5),
+    )
+    account.charge(found.evaluations)
+    if len(found.positions) == 0:
+        return None
+    kept = found.log_weights > found.log_weights.max() - STUCK
+    return found._replace(
+        positions=found.positions[kept], log_density=found.log_density[kept], log_weights=found.log_weights[kept]
+    )
+
+
+def _cover(positions: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the centre, and the width at which log ref varies by 1 over the draws and no axis sticks out."""
+    centre = positions.mean(axis=0)
+    squares = np.sum((positions - centre) ** 2, axis=1)
+    return centre, float(np.sqrt(max(0.5 * squares.std(), squares.mean() / positions.shape[1])))

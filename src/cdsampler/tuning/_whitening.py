@@ -1,0 +1,83 @@
+"""Coordinates in which the density looks about isotropic near its mode: a preconditioner for every kernel at once."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.linalg import cholesky
+
+from cdsampler._typing import Array
+from cdsampler.charts import AffineChart
+from cdsampler.density import AbstractLogDensity, Evaluations
+from cdsampler.tuning._account import Account
+
+# Standard deviations that the curvature may imply, relative to the user's scale.
+NARROWEST, WIDEST = 1e-9, 1e9
+
+
+def curvature_chart(density: AbstractLogDensity, mode: np.ndarray, scale: float, account: Account) -> AffineChart:
+    """Return the chart that whitens the curvature at a mode (Laplace), or one of the given scale if it has none.
+
+    Costs 3 evaluations per dimension; with a limit they may take a twentieth of it, else the chart has the given
+    scale.
+
+    Parameters
+    ----------
+    density
+        Target.
+    mode : ndarray, shape (dim,)
+    scale
+        Standard deviation to assume in directions in which the density is flat, in target units.
+    account
+        Charged for the evaluations.
+    """
+    dim = density.dim
+    plain = AffineChart(mode, scale * np.eye(dim))
+    limit = account.share(0.05)
+    if limit is not None and 3 * dim > limit:
+        return plain
+    tiny = np.finfo(density.dtype).eps ** (1 / 3)
+    rough = _curvature(density, mode, tiny * np.maximum(np.abs(mode), scale), account, both_sides=False)
+    # Differences over a fraction of a standard deviation see the mode rather than rounding, or what lies beyond it.
+    width = _bounded(1 / np.sqrt(np.abs(np.diag(rough)) + 1e-300), scale)
+    hessian = _curvature(density, mode, 0.3 * width, account, both_sides=True)
+    if not np.all(np.isfinite(hessian)):
+        return plain
+    # Whiten by the diagonal first: eigenvalues of scales far apart would drown in rounding.
+    standard = hessian * np.outer(width, width)
+    values, vectors = np.linalg.eigh(standard)
+    spread = _bounded(1 / np.sqrt(np.maximum(values, 1e-300)), 1.0)
+    spread = np.where(values > 1e-4, spread, np.minimum(spread, 100.0))
+    covariance = (vectors * spread**2) @ vectors.T * np.outer(width, width)
+    try:
+        return AffineChart(mode, cholesky(0.5 * (covariance + covariance.T), lower=True))
+    except np.linalg.LinAlgError:
+        return AffineChart(mode, np.diag(width))
+
+
+def _bounded(width: np.ndarray, scale: float) -> np.ndarray:
+    width = np.where(np.isfinite(width), width, scale)
+    flat = width > WIDEST * scale
+    return np.where(flat, scale, np.maximum(width, NARROWEST * scale))
+
+
+def _curvature(
+    density: AbstractLogDensity, mode: np.ndarray, steps: np.ndarray, account: Account, *, both_sides: bool
+) -> np.ndarray:
+    """Return minus the Hessian by differences of gradients over the given steps, symmetrised."""
+    up, cost = _gradients(density, jnp.asarray(mode, density.dtype), jnp.asarray(np.diag(steps), density.dtype))
+    account.charge(cost)
+    if both_sides:
+        down, cost = _gradients(density, jnp.asarray(mode, density.dtype), jnp.asarray(-np.diag(steps), density.dtype))
+        account.charge(cost)
+        slope = (np.asarray(up, np.float64) - np.asarray(down, np.float64)) / (2 * steps[:, None])
+    else:
+        # The gradient at a mode is zero, or points out of the support, where it says nothing about the width.
+        slope = np.asarray(up, np.float64) / steps[:, None]
+    return -0.5 * (slope + slope.T)
+
+
+@eqx.filter_jit
+def _gradients(density: AbstractLogDensity, mode: Array, steps: Array) -> tuple[Array, Evaluations]:
+    _, gradients, costs = jax.vmap(lambda step: density.value_and_gradient(mode + step))(steps)
+    return gradients, costs.sum()
