@@ -15,3 +15,7 @@ class DensityError(CdsamplerError, ValueError):
 
 class MissingExtraError(CdsamplerError, ImportError):
     """An optional dependency is absent; the message names the extra that installs it."""
+
+
+class SamplingWarning(UserWarning):
+    """Something that makes samples less trustworthy."""

@@ -16,17 +16,31 @@ from cdsampler.samplers._base import AbstractSampler, AbstractStage
 BLOCK_LENGTH = 128
 
 
+class Harvest(NamedTuple):
+    """How many draws each chain gives, and how far apart.
+
+    Attributes
+    ----------
+    n_draws : int
+    thinning : int
+        Steps of the first stage between draws. The steps before the first draw are what is left of the stage's.
+    """
+
+    n_draws: int = 1
+    thinning: int = 0
+
+
 class ChunkOutcome(NamedTuple):
     """What a chunk of chains leaves on the host; every array has the chains along the first axis.
 
     Attributes
     ----------
-    position : ndarray, shape (n_chains, dim)
-    log_density : ndarray, shape (n_chains,)
+    position : ndarray, shape (n_chains, n_draws, dim)
+    log_density : ndarray, shape (n_chains, n_draws)
     evaluations : Evaluations
         Shape (n_chains,).
     statistics : tuple
-        One entry per stage, as the stage defines them.
+        One entry per stage, as the stage defines them; those of later stages are of the last draw.
     """
 
     position: np.ndarray
@@ -46,6 +60,7 @@ def run_chunk(
     keys: Array,
     anchors: Array,
     on_block: Callable[[int], None] = lambda n: None,
+    harvest: Harvest = Harvest(),  # noqa: B008 - immutable
 ) -> ChunkOutcome:
     """Run a chunk of independent chains from beginning to end.
 
@@ -59,6 +74,9 @@ def run_chunk(
     anchors : Array, shape (n_chains, dim)
     on_block
         Called after each compiled block with the evaluations that it made; may raise to interrupt.
+    harvest
+        By default one draw per chain. With more, the first stage goes on after each draw from where it was, and the
+        later stages carry a copy of its point to the target.
 
     Returns
     -------
@@ -69,33 +87,65 @@ def run_chunk(
     DensityError
         The log density was plus infinity somewhere; the message shows the point.
     """
-    points: Point | None = None
-    total = Evaluations.zero((anchors.shape[0],))
-    statistics = []
-    for number, stage in enumerate(sampler.stages()):
-        stage_keys = _fold_all(keys, number)
-        part = stage.compiled_part()
-        state = _init(part, density, stage_keys, anchors, points)
-        on_block(stage.cost_init() * anchors.shape[0])
-        done, n_steps = 0, int(stage.n_steps)
+    first, *later = sampler.stages()
+    chunk = _Chunk(density, keys, anchors, on_block)
+    running = chunk.start(first, 0, None)
+    n_stages = 1 + len(later)
+    spent, kept, points = Evaluations.zero((anchors.shape[0],)), [], []
+    for draw in range(harvest.n_draws):
+        n_left = harvest.n_draws - 1 - draw
+        running = chunk.advance(first, running, int(first.n_steps) - n_left * harvest.thinning)
+        point, statistics = _finish(first.compiled_part(), running.state)
+        kept = [statistics]
+        for number, stage in enumerate(later, start=1):
+            carried = chunk.start(stage, number + draw * n_stages, point)
+            carried = chunk.advance(stage, carried, int(stage.n_steps))
+            point, statistics = _finish(stage.compiled_part(), carried.state)
+            spent = spent + carried.state.evaluations
+            kept.append(statistics)
+        points.append((np.asarray(point.position), np.asarray(point.target.log_density)))
+    return ChunkOutcome(
+        np.stack([position for position, _ in points], axis=1),
+        np.stack([log_density for _, log_density in points], axis=1),
+        jax.tree.map(np.asarray, spent + running.state.evaluations),
+        tuple(jax.tree.map(np.asarray, statistics) for statistics in kept),
+    )
+
+
+class _Running(NamedTuple):
+    state: Any
+    keys: Array
+    done: int
+
+
+class _Chunk(NamedTuple):
+    """What all stages of a chunk share."""
+
+    density: AbstractLogDensity
+    keys: Array
+    anchors: Array
+    on_block: Callable[[int], None]
+
+    def start(self, stage: AbstractStage, number: int, points: Point | None) -> _Running:
+        """Return a stage's first state; `number` tells its randomness apart from other stages' and draws'."""
+        keys = _fold_all(self.keys, number)
+        state = _init(stage.compiled_part(), self.density, keys, self.anchors, points)
+        self.on_block(stage.cost_init() * self.anchors.shape[0])
         _check_bounded(state)
-        while done < n_steps:
-            length = min(BLOCK_LENGTH, n_steps - done)
+        return _Running(state, keys, 0)
+
+    def advance(self, stage: AbstractStage, running: _Running, until: int) -> _Running:
+        """Step until that many steps are done, in compiled blocks."""
+        part = stage.compiled_part()
+        state, keys, done = running
+        while done < until:
+            length = min(BLOCK_LENGTH, until - done)
             rows = stage.rows(done, BLOCK_LENGTH)
-            state = _advance(part, density, stage_keys, anchors, state, rows, jnp.int32(done), jnp.int32(length))
+            state = _advance(part, self.density, keys, self.anchors, state, rows, jnp.int32(done), jnp.int32(length))
             _check_bounded(state)
             done += length
-            on_block(length * stage.cost_step() * anchors.shape[0])
-        points, kept = _finish(part, state)
-        total = total + state.evaluations
-        statistics.append(jax.tree.map(np.asarray, kept))
-    assert points is not None
-    return ChunkOutcome(
-        np.asarray(points.position),
-        np.asarray(points.target.log_density),
-        jax.tree.map(np.asarray, total),
-        tuple(statistics),
-    )
+            self.on_block(length * stage.cost_step() * self.anchors.shape[0])
+        return _Running(state, keys, done)
 
 
 @eqx.filter_jit

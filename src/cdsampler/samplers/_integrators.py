@@ -68,6 +68,20 @@ def capped_variances(
     return np.where(steps > max_step, variances * max_step / np.maximum(steps, max_step), variances)
 
 
+def constant_step_variances(interpolant: AbstractAffineInterpolant, times: np.ndarray, step: float) -> np.ndarray:
+    """Return σ² for which every step has the same Langevin time; shape (n_steps,).
+
+    Parameters
+    ----------
+    interpolant
+        Affine interpolant.
+    times : ndarray, shape (n_steps + 1,)
+    step
+        Langevin time of each step, in squared target units.
+    """
+    return step / langevin_steps(interpolant, np.asarray(times), np.ones(len(times) - 1))
+
+
 def step_coefficients(
     interpolant: AbstractAffineInterpolant, times: np.ndarray, variances: np.ndarray, integrator: str
 ) -> StepCoefficients:

@@ -50,6 +50,21 @@ class MixtureFit(NamedTuple):
         """Return the log density at draws, shape (n_draws,)."""
         return logsumexp(self._terms(draws), axis=1)
 
+    def component(self, draws: np.ndarray) -> np.ndarray:
+        """Return which component, the wide one apart, explains each draw best; shape (n_draws,)."""
+        return np.argmax(self._terms(draws)[:, :-1], axis=1)
+
+    def sizes(self) -> np.ndarray:
+        """Return the geometric mean of the standard deviations of each component that has a few members."""
+        log_dets = np.log(np.diagonal(self.scale_trils, axis1=1, axis2=2)).mean(axis=1)
+        has_members = self.n_members >= min(4, self.n_members.max())
+        return np.exp(log_dets[self.labels[:-1]][has_members])
+
+    def local_variance(self) -> float:
+        """Return the trace of the components' covariances, averaged by weight."""
+        traces = np.sum(self.scale_trils**2, axis=(1, 2))
+        return float(np.average(traces[self.labels[:-1]], weights=self.weights[:-1]))
+
     def wide_share(self, draws: np.ndarray) -> float:
         """Return the share of draws that only the wide component explains: signs of undiscovered mass."""
         terms = self._terms(draws)

@@ -1,0 +1,312 @@
+"""From a density to a plan: survey, learn, compare, verify, allocate."""
+
+import warnings
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cdsampler.charts import AffineChart, TransformedLogDensity
+from cdsampler.density import AbstractLogDensity
+from cdsampler.errors import InvalidInputError
+from cdsampler.kernels import HMC, MALA, AbstractKernel
+from cdsampler.paths import GaussianReference, equal_rejection_schedule
+from cdsampler.tuning._account import Account
+from cdsampler.tuning._agreement import energy_test
+from cdsampler.tuning._annealing import Annealed, anneal
+from cdsampler.tuning._fit import MixtureFit, fit_mixture
+from cdsampler.tuning._plan import Checks, Plan, RoundSummary
+from cdsampler.tuning._rounds import interpolated_steps
+from cdsampler.tuning._survey import Draws, Survey, survey
+from cdsampler.tuning._tempering import (
+    Ladder,
+    Pilot,
+    Verified,
+    cheapest_count,
+    learn,
+    restart_cost,
+    spread_starts,
+    verify,
+)
+
+N_PILOT_CHAINS = 64
+# Tuning gets this share of a limited budget, and shrinks its groups below this many evaluations.
+TUNING_SHARE, FULL_EFFORT = 0.4, 40_000
+# Restarts that the burn-in waits for, and between two draws of one chain.
+BURN_IN_RESTARTS, RESTARTS_PER_DRAW = 3.0, 2.0
+MAX_TRANSPORT_STEPS = 64
+# A local autocorrelation time above this makes it worth trying HMC, with these trajectory lengths.
+SLOW, TRAJECTORIES = 10.0, (4, 12)
+
+
+def make_plan(
+    density: AbstractLogDensity,
+    *,
+    seed: int = 0,
+    start: np.ndarray | None = None,
+    scale: float = 1.0,
+    reference_scale: float | None = None,
+    n_replicas: int | None = None,
+    max_evaluations: int | None = None,
+    on_round: Callable[[RoundSummary], None] = lambda summary: None,
+) -> Plan:
+    """Choose everything that a production run needs, on a pilot group of chains, and freeze it.
+
+    Parameters
+    ----------
+    density
+        Target.
+    seed
+        The pilot's stream is none of the production's.
+    start : array_like, shape (dim,), optional
+        Where the mode search starts, and the centre of a forced reference; default the origin or, if the density
+        isn't finite there, the best of some draws.
+    scale
+        Standard deviation, in target units, to assume where the density doesn't tell; a hint.
+    reference_scale
+        If given, the reference is forced to be `N(start, reference_scale² I)`, and nothing is learned.
+    n_replicas
+        Default chosen.
+    max_evaluations
+        Limit for the whole job; tuning stays within two fifths of it.
+    on_round
+        Called after each round of tempering.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    InvalidInputError
+        A bad argument, or a budget that doesn't pay for one round.
+    DensityError
+        The log density is not finite at any start, or plus infinity somewhere.
+    """
+    limit = None if max_evaluations is None else int(TUNING_SHARE * max_evaluations)
+    account = Account(limit)
+    effort = 1.0 if limit is None else min(1.0, limit / FULL_EFFORT)
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 2**32 - 1), 3)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(keys[2])))
+    if reference_scale is None:
+        found = survey(density, keys[0], account, start=start, scale=scale, effort=effort)
+    else:
+        found = _forced(density, keys[0], account, start, reference_scale, effort, rng)
+    n_chains = max(2 * int(effort * N_PILOT_CHAINS / 2), 8)
+    pilot = Pilot(
+        found.density, found.centre, keys[1], account, n_chains=n_chains, n_replicas=n_replicas, on_round=on_round
+    )
+    draws, surprise, learned = found.draws, 0.0, None
+    wide = _wide_ladder(found, n_replicas)
+    if reference_scale is None:
+        learned, draws, surprise = learn(pilot, found, rng)
+    ladder = wide if learned is None or _is_cheaper(wide, learned) else learned
+    starts = spread_starts(draws, ladder.fit or found.fit, n_chains // 2, rng)
+    verified = verify(pilot, ladder, MALA(1.0), starts, max(32, 4 * len(ladder.betas)))
+    if verified is None:
+        raise InvalidInputError(
+            f"max_evaluations={max_evaluations} is too small: tuning may take {limit} of it, has made "
+            f"{int(account.spent.count)} evaluations and can't pay for a round of {n_chains} chains with "
+            f"{len(ladder.betas)} replicas. Allow at least {10 * (max_evaluations or 0)}."
+        )
+    kernel, verified = _faster_kernel(pilot, verified, starts, found.fit)
+    checks = _checks(found, verified, draws, surprise, density, rng)
+    return _frozen(density, found, verified, kernel, pilot, checks)
+
+
+def _forced(
+    density: AbstractLogDensity,
+    rng_key: jax.Array,
+    account: Account,
+    start: np.ndarray | None,
+    scale: float,
+    effort: float,
+    rng: np.random.Generator,
+) -> Survey:
+    """Return the survey of a reference that the caller insists on: one annealing from it, in units of its width."""
+    anchor = np.zeros(density.dim) if start is None else np.asarray(start, dtype=np.float64)
+    chart = AffineChart(anchor, scale * np.eye(density.dim))
+    seen = TransformedLogDensity(density, chart)
+    n = max(int(128 * effort), 16)
+    origin = np.zeros(density.dim)
+    annealed = anneal(
+        seen,
+        GaussianReference(1.0),
+        origin,
+        rng_key,
+        n_chains=n,
+        step_size=density.dim ** (-1 / 3),
+        max_evaluations=account.share(0.5),
+    )
+    account.charge(annealed.evaluations)
+    if len(annealed.positions) == 0:
+        raise InvalidInputError(
+            f"None of {n} draws of the reference N(start, {scale:g}² I) lies inside the support: move or widen it."
+        )
+    draws = Draws.none(density.dim).joined(annealed.positions, annealed.log_density, np.arange(n))
+    fit = fit_mixture(draws.positions, draws.chains, origin, 1.0, rng)
+    highest = float(draws.log_density.max())
+    return Survey(chart, seen, origin, 1.0, annealed, draws, fit, highest, 0.0, True)
+
+
+def _wide_ladder(found: Survey, n_replicas: int | None) -> Ladder:
+    """Return the ladder of the Gaussian reference, with the schedule that the annealing measured for free."""
+    reference = GaussianReference(found.width)
+    if found.annealed is None:
+        n = n_replicas or 8
+        step = found.density.dim ** (-1 / 3)
+        return Ladder(reference, None, np.linspace(0, 1, n), np.full(n, step), np.full(n - 1, 0.5))
+    annealed = found.annealed
+    barrier = float(annealed.rejection.sum())
+    n = n_replicas or cheapest_count(barrier)
+    betas = equal_rejection_schedule(annealed.betas, annealed.rejection, n)
+    steps = interpolated_steps(betas, annealed.betas, annealed.step_sizes)
+    return Ladder(reference, None, betas, steps, np.full(n - 1, barrier / (n - 1)))
+
+
+def _is_cheaper(wide: Ladder, learned: Ladder) -> bool:
+    cost_wide = restart_cost(float(wide.rejection.sum()), len(wide.betas))
+    return cost_wide < restart_cost(float(learned.rejection.sum()), len(learned.betas))
+
+
+def local_autocorrelation(jump: float, variance: float) -> float:
+    """Return the local kernel's integrated autocorrelation time in steps, from its mean squared jump.
+
+    Parameters
+    ----------
+    jump
+        Mean squared distance of a step.
+    variance
+        Trace of the local covariance: a reversible chain's lag-1 correlation is `1 - jump / (2 variance)`.
+    """
+    correlation = 1 - min(jump / (2 * variance), 1.0)
+    return (1 + correlation) / max(1 - correlation, 1e-6)
+
+
+def _faster_kernel(
+    pilot: Pilot, verified: Verified, starts: np.ndarray, fit: MixtureFit
+) -> tuple[AbstractKernel, Verified]:
+    """Return MALA, or HMC where MALA is slow and HMC moves farther per evaluation on the geometric mean over β."""
+    ladder, measured = verified.ladder, verified.measured
+    if local_autocorrelation(float(measured.jump[-1]), fit.local_variance()) <= SLOW:
+        return MALA(1.0), verified
+    first = int(ladder.reference.is_proper)
+    best: AbstractKernel = MALA(1.0)
+    gain = np.log(np.maximum(measured.jump[first:], 1e-300))
+    for length in TRAJECTORIES:
+        kernel = HMC(1.0, length)
+        n = max(pilot.n_chains // 4, 8)
+        trial = ladder._replace(step_sizes=np.sqrt(2 * ladder.step_sizes))
+        tried = pilot.run(f"try HMC-{length}", trial, kernel, 24, starts[: n // 2], n_chains=n)
+        if tried is None:
+            break
+        new = np.log(np.maximum(tried.jump[first:], 1e-300) / length)
+        if new.mean() > gain.mean():
+            gain, best = new, kernel
+            trial_ladder = ladder._replace(step_sizes=tried.step_sizes)
+    if isinstance(best, MALA):
+        return best, verified
+    again = verify(pilot, trial_ladder, best, starts, max(32, 4 * len(ladder.betas)))
+    return (MALA(1.0), verified) if again is None else (best, again)
+
+
+def _checks(
+    found: Survey,
+    verified: Verified,
+    draws: Draws,
+    surprise: float,
+    density: AbstractLogDensity,
+    rng: np.random.Generator,
+) -> Checks:
+    measured, ladder = verified.measured, verified.ladder
+    chains = np.moveaxis(measured.cold, 0, 1)
+    cold, log_density = measured.cold.reshape(-1, density.dim), measured.cold_log_density.reshape(-1)
+    n = verified.n_from_reference
+    cover = distance = float("nan")
+    if ladder.fit is None:
+        cover, distance = _cover(cold, log_density, found)
+    else:
+        surprise = max(surprise, ladder.fit.wide_share(np.unique(cold, axis=0)))
+    _, p = energy_test(chains[:n], chains[n:], rng)
+    moved = np.ptp(measured.cold, axis=0).max(axis=1) > 0
+    sizes = (ladder.fit or found.fit).sizes()
+    finite = log_density[np.isfinite(log_density)]
+    typical = float(np.max(np.abs(finite))) if len(finite) else 0.0
+    return Checks(
+        cover=cover,
+        distance=distance,
+        agreement_p=p,
+        unseen=found.unseen,
+        surprise=surprise,
+        mode_gap=max(found.mode_log_density, float(draws.log_density.max())) - float(log_density.max()),
+        typical_gap=0.5 * density.dim + 5.0,
+        size_ratio=float(sizes.max() / sizes.min()),
+        is_bounded=found.is_bounded,
+        stuck=float(np.mean(~moved)),
+        resolution=float(np.finfo(density.dtype).eps) * typical,
+        smallest_acceptance=float(measured.acceptance[1:].min()),
+    )
+
+
+def _cover(cold: np.ndarray, log_density: np.ndarray, found: Survey) -> tuple[float, float]:
+    """Return the part of sd(log ref) that ℓ doesn't explain, and the distance from the reference in its widths."""
+    squares = np.sum((cold - found.centre) ** 2, axis=1) / found.width**2
+    inside = np.isfinite(log_density)
+    log_reference, ell = -0.5 * squares[inside], log_density[inside]
+    distance = float(np.sqrt(np.median(squares) / cold.shape[1]))
+    if len(ell) < 3:
+        return float("nan"), distance
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        correlation = np.corrcoef(log_reference, ell)[0, 1]
+    explained = correlation**2 if np.isfinite(correlation) else 0.0
+    return float(log_reference.std() * np.sqrt(max(1 - explained, 0.0))), distance
+
+
+def _frozen(
+    density: AbstractLogDensity,
+    found: Survey,
+    verified: Verified,
+    kernel: AbstractKernel,
+    pilot: Pilot,
+    checks: Checks,
+) -> Plan:
+    ladder, measured = verified.ladder, verified.measured
+    length = HMC(1.0, 1).evaluations_per_step if isinstance(kernel, MALA) else kernel.evaluations_per_step
+    is_mala = isinstance(kernel, MALA)
+    cold_step = float(measured.step_sizes[-1])
+    langevin = cold_step if is_mala else 0.5 * cold_step**2
+    tau = local_autocorrelation(float(measured.jump[-1]), found.fit.local_variance())
+    n_transport = int(np.clip(np.ceil(tau * (1 if is_mala else length)), 1, MAX_TRANSPORT_STEPS))
+    per_restart = 1 / verified.restart_rate if verified.restart_rate > 0 else 16.0 * len(ladder.betas)
+    ramp = len(ladder.betas) - 1
+    mixture = None
+    if ladder.fit is not None:
+        fit = ladder.fit
+        mixture = {"means": fit.means, "scale_trils": fit.scale_trils, "labels": fit.labels, "weights": fit.weights}
+    names = getattr(density, "names", tuple(f"x{i}" for i in range(density.dim)))
+    spent = pilot.account.spent
+    return Plan(
+        names=tuple(names),
+        dtype=str(density.dtype),
+        shift=np.asarray(found.chart.shift, dtype=np.float64),
+        scale_tril=np.asarray(found.chart.scale_tril, dtype=np.float64),
+        centre=np.asarray(jnp.asarray(found.centre), dtype=np.float64),
+        width=float(found.width),
+        mixture=mixture,
+        betas=ladder.betas,
+        step_sizes=measured.step_sizes,
+        rejection=measured.rejection,
+        kernel="mala" if is_mala else "hmc",
+        num_integration_steps=length,
+        restart_rate=verified.restart_rate,
+        burn_in=ramp + int(np.ceil(BURN_IN_RESTARTS * per_restart)),
+        thinning=max(1, int(np.ceil(RESTARTS_PER_DRAW * per_restart))),
+        n_transport=n_transport,
+        transport_step=langevin,
+        rounds=tuple(pilot.rounds),
+        checks=checks,
+        value_evaluations=int(spent.value),
+        gradient_evaluations=int(spent.gradient),
+    )

@@ -1,0 +1,280 @@
+"""Everything that tuning chose, frozen: printable, saveable, reusable."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from cdsampler.charts import AffineChart
+from cdsampler.errors import InvalidInputError
+from cdsampler.interpolants import Linear, geometric_times
+from cdsampler.kernels import HMC, MALA, AbstractKernel
+from cdsampler.paths import AbstractReference, GaussianReference, MixtureReference
+from cdsampler.samplers import CDS, NRPT, constant_step_variances
+
+FORMAT = 1
+
+
+class RoundSummary(NamedTuple):
+    """What one round of the pilot measured.
+
+    Attributes
+    ----------
+    what : str
+        What the round was for.
+    n_replicas, n_steps : int
+    barrier : float
+        Λ.
+    restart_rate : float
+        Restarts per step and chain.
+    log_z : float
+        NaN where it wasn't estimated.
+    evaluations : int
+        Of tuning so far.
+    """
+
+    what: str
+    n_replicas: int
+    n_steps: int
+    barrier: float
+    restart_rate: float
+    log_z: float
+    evaluations: int
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What the pilot saw that bears on trust.
+
+    Attributes
+    ----------
+    cover : float
+        Standard deviation of log ref over the cold chain's draws that ℓ doesn't explain; should be about 1 or less
+        for a Gaussian reference. NaN for a learned one.
+    distance : float
+        Median Mahalanobis distance of cold draws from the reference's centre, per √dim. NaN for a learned one.
+    agreement_p : float
+        Permutation p-value of equal distributions from two starts: the modes found, and the reference.
+    unseen : float
+        Estimated mass of modes that no chain of the survey found.
+    surprise : float
+        Share of the last round's draws that no component of the reference explained.
+    mode_gap : float
+        Log density of the highest point known above the highest that the cold chain visited.
+    typical_gap : float
+        That difference for a Gaussian of this dimension, with a margin.
+    size_ratio : float
+        Widest over narrowest mode, in geometric mean standard deviations; 1 if there is one.
+    is_bounded : bool
+        Whether the draws stopped spreading when the reference was widened.
+    stuck : float
+        Share of pilot chains whose cold replica never moved.
+    resolution : float
+        Spacing of floating-point numbers at the log densities of the cold chain, in nats.
+    smallest_acceptance : float
+        Of the local kernel over replicas.
+    """
+
+    cover: float = float("nan")
+    distance: float = float("nan")
+    agreement_p: float = float("nan")
+    unseen: float = 0.0
+    surprise: float = 0.0
+    mode_gap: float = 0.0
+    typical_gap: float = float("inf")
+    size_ratio: float = 1.0
+    is_bounded: bool = True
+    stuck: float = 0.0
+    resolution: float = 0.0
+    smallest_acceptance: float = 1.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A frozen sampler, in coordinates in which the target is about isotropic near a mode.
+
+    Attributes
+    ----------
+    names : tuple of str
+    dtype : str
+    shift : ndarray, shape (dim,)
+        The anchor, in target coordinates.
+    scale_tril : ndarray, shape (dim, dim)
+        Preconditioner: target coordinates are `shift + scale_tril q`.
+    centre : ndarray, shape (dim,)
+        Of the Gaussian reference, in chart coordinates q, like everything below.
+    width : float
+        Its standard deviation; 1/t0.
+    mixture : dict of ndarray, or None
+        Means, Cholesky factors, labels and weights of a learned reference; None for the Gaussian one.
+    betas, step_sizes : ndarray, shape (n_replicas,)
+    rejection : ndarray, shape (n_replicas - 1,)
+        As the pilot measured it.
+    kernel : str
+        "mala" or "hmc".
+    num_integration_steps : int
+        Leapfrog steps of HMC.
+    restart_rate : float
+        Restarts per step and chain.
+    burn_in : int
+        Stage-1 steps before the first draw.
+    thinning : int
+        Stage-1 steps between draws of one chain.
+    n_transport : int
+        Steps of stage 2.
+    transport_step : float
+        Their Langevin time.
+    rounds : tuple of RoundSummary
+    checks : Checks
+    value_evaluations, gradient_evaluations : int
+        That tuning cost.
+    """
+
+    names: tuple[str, ...]
+    dtype: str
+    shift: np.ndarray
+    scale_tril: np.ndarray
+    centre: np.ndarray
+    width: float
+    mixture: Mapping[str, np.ndarray] | None
+    betas: np.ndarray
+    step_sizes: np.ndarray
+    rejection: np.ndarray
+    kernel: str
+    num_integration_steps: int
+    restart_rate: float
+    burn_in: int
+    thinning: int
+    n_transport: int
+    transport_step: float
+    rounds: tuple[RoundSummary, ...]
+    checks: Checks
+    value_evaluations: int
+    gradient_evaluations: int
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return len(self.shift)
+
+    @property
+    def t0(self) -> float:
+        """Time at which stage 1 hands over, with a reference of unit width in path coordinates."""
+        return float(min(1.0 / self.width, 0.99))
+
+    @property
+    def barrier(self) -> float:
+        """Λ, the sum of the rejections."""
+        return float(self.rejection.sum())
+
+    @property
+    def tuning_evaluations(self) -> int:
+        """Density evaluations that tuning cost."""
+        return self.value_evaluations + self.gradient_evaluations
+
+    @property
+    def evaluations_per_restart(self) -> float:
+        """Stage-1 evaluations for each restart, as the pilot measured them; infinite if there was none."""
+        cost = self.sampler().stage1.cost_step()
+        return cost / self.restart_rate if self.restart_rate > 0 else float("inf")
+
+    def chart(self) -> AffineChart:
+        """Return the coordinates that the sampler works in."""
+        return AffineChart(self.shift, self.scale_tril)
+
+    def local_kernel(self) -> AbstractKernel:
+        """Return the kernel of stage 1."""
+        steps = jnp.asarray(self.step_sizes)
+        return MALA(steps) if self.kernel == "mala" else HMC(steps, self.num_integration_steps)
+
+    def sampler(self) -> CDS:
+        """Return the sampler, in chart coordinates about the centre: tempering, then the Metropolised SDE."""
+        reference: AbstractReference = GaussianReference(self.width * self.t0)
+        if self.mixture is not None:
+            reference = MixtureReference(**self.mixture)
+        stage1 = NRPT(reference, self.betas, self.local_kernel())
+        times = geometric_times(self.t0, self.n_transport)
+        variances = constant_step_variances(Linear(), times, self.transport_step)
+        return CDS(stage1, times, variances, integrator="metropolis")
+
+    def save(self, path: str | Path) -> Path:
+        """Write the plan as JSON."""
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(json.dumps({"format": FORMAT, **_plain(dataclasses.asdict(self))}, indent=1) + "\n")
+        return target
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Plan":
+        """Read a plan that `save` wrote.
+
+        Raises
+        ------
+        InvalidInputError
+            The file is missing, isn't JSON, or isn't a plan of this format.
+        """
+        try:
+            fields = json.loads(Path(path).read_text())
+        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise InvalidInputError(f"Can't read a plan from {path}: {error}") from error
+        if not isinstance(fields, dict) or fields.pop("format", None) != FORMAT:
+            raise InvalidInputError(f"{path} is not a plan of format {FORMAT}: save it again with this version.")
+        try:
+            plan = cls(**_restored(fields))
+            plan.sampler()
+        except (TypeError, KeyError, ValueError, IndexError) as error:
+            raise InvalidInputError(f"{path} is not a valid plan: {error}") from error
+        return plan
+
+    def table(self) -> list[tuple[str, str]]:
+        """Return the plan as rows of name and text."""
+        reference = f"Gaussian, standard deviation {self.width:.3g} (in units of the preconditioner)"
+        if self.mixture is not None:
+            reference = f"mixture of {len(self.mixture['means'])} Gaussians learned from the pilot"
+        kernel = "MALA" if self.kernel == "mala" else f"HMC with {self.num_integration_steps} leapfrog steps"
+        scales = np.sqrt(np.sum(self.scale_tril**2, axis=1))
+        return [
+            ("anchor", np.array2string(self.shift, precision=3, threshold=6, edgeitems=3)),
+            ("preconditioner", f"standard deviations {scales.min():.3g} to {scales.max():.3g}"),
+            ("reference", reference),
+            ("t0", f"{self.t0:.4g}"),
+            ("replicas", f"{len(self.betas)}, at β = {np.array2string(self.betas, precision=3, threshold=8)}"),
+            ("barrier Λ", f"{self.barrier:.2f}"),
+            ("local kernel", f"{kernel}, step {self.step_sizes[-1]:.3g} at β = 1"),
+            ("restart", f"every {1 / max(self.restart_rate, 1e-9):.1f} steps, {self.evaluations_per_restart:.1f} evaluations"),
+            ("burn-in and thinning", f"{self.burn_in} and {self.thinning} steps of stage 1"),
+            ("stage 2", f"{self.n_transport} Metropolised SDE steps of Langevin time {self.transport_step:.3g}"),
+            ("tuning", f"{self.tuning_evaluations:,} evaluations in {len(self.rounds)} rounds"),
+        ]
+
+    def __str__(self) -> str:
+        rows = self.table()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _restored(fields: dict[str, Any]) -> dict[str, Any]:
+    restored = dict(fields)
+    for name in ("shift", "scale_tril", "centre", "betas", "step_sizes", "rejection"):
+        restored[name] = np.asarray(fields[name], dtype=np.float64)
+    if fields["mixture"] is not None:
+        restored["mixture"] = {
+            k: np.asarray(v, dtype=np.int64 if k == "labels" else np.float64) for k, v in fields["mixture"].items()
+        }
+    restored["names"] = tuple(fields["names"])
+    restored["rounds"] = tuple(RoundSummary(*r) for r in fields["rounds"])
+    restored["checks"] = Checks(**fields["checks"])
+    return restored
