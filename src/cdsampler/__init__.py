@@ -8,6 +8,7 @@ from cdsampler.density import LogDensity as LogDensity
 from cdsampler.errors import CdsamplerError as CdsamplerError
 from cdsampler.errors import DensityError as DensityError
 from cdsampler.errors import InvalidInputError as InvalidInputError
+from cdsampler.errors import SamplingWarning as SamplingWarning
 from cdsampler.interpolants import Linear as Linear
 from cdsampler.interpolants import Trigonometric as Trigonometric
 from cdsampler.interpolants import geometric_times as geometric_times
@@ -24,5 +25,7 @@ from cdsampler.samplers import Corrector as Corrector
 from cdsampler.samplers import LocalChain as LocalChain
 from cdsampler.sampling import Result as Result
 from cdsampler.sampling import run as run
+from cdsampler.sampling import sample as sample
+from cdsampler.tuning import Plan as Plan
 from cdsampler.tuning import find_mode as find_mode
 from cdsampler.tuning import tune as tune

@@ -48,6 +48,21 @@ def to_inference_data(
     return data
 
 
+def effective_sizes(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bulk effective size and R-hat of each coordinate; NaN with fewer than 4 draws or 2 chains.
+
+    Parameters
+    ----------
+    samples : ndarray, shape (n_chains, n_draws, dim)
+    """
+    n_chains, n_draws, dim = samples.shape
+    if n_draws < 4 or n_chains < 2:
+        return np.full(dim, np.nan), np.full(dim, np.nan)
+    ess = [float(np.asarray(az.ess(samples[:, :, d]))) for d in range(dim)]
+    rhat = [float(np.asarray(az.rhat(samples[:, :, d]))) for d in range(dim)]
+    return np.asarray(ess), np.asarray(rhat)
+
+
 def write_netcdf(data: Any, path: Path) -> Path:
     """Write the container; the file appears under its name only when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)

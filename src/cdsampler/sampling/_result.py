@@ -1,4 +1,5 @@
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -6,8 +7,9 @@ import numpy as np
 
 from cdsampler.density import Evaluations
 from cdsampler.samplers import AbstractSampler, TemperingDiagnostics, TransportStatistics
-from cdsampler.sampling._inference_data import to_inference_data, write_netcdf
+from cdsampler.sampling._inference_data import effective_sizes, to_inference_data, write_netcdf
 from cdsampler.sampling._warnings import RunWarning
+from cdsampler.tuning import Plan
 
 
 class Timing(NamedTuple):
@@ -24,7 +26,7 @@ class Result:
     Attributes
     ----------
     samples : ndarray, shape (n_chains, n_draws, dim)
-        One draw per chain: the draws are independent.
+        With one draw per chain the draws are independent.
     log_density : ndarray, shape (n_chains, n_draws)
         The target's unnormalised log density at the samples.
     evaluations : Evaluations
@@ -47,6 +49,8 @@ class Result:
         Executed for chains whose samples are not returned: those that only filled the last group, and those that
         an interrupt left unfinished.
     warnings : tuple of RunWarning
+    plan : Plan or None
+        What tuning chose, for reuse; None if the sampler was given.
     """
 
     samples: np.ndarray
@@ -62,6 +66,7 @@ class Result:
     is_partial: bool = False
     spare_evaluations: int = 0
     warnings: tuple[RunWarning, ...] = field(default=())
+    plan: Plan | None = None
 
     @property
     def positions(self) -> np.ndarray:
@@ -76,8 +81,40 @@ class Result:
     @property
     def evaluations_per_returned_sample(self) -> float:
         """All evaluations, mode search, tuning and spare chains included, divided by the samples returned."""
-        total = self.evaluations.total().count + self.tuning_evaluations.total().count + self.spare_evaluations
-        return float(total / len(self.positions))
+        return self.total_evaluations / len(self.positions)
+
+    @property
+    def total_evaluations(self) -> int:
+        """All evaluations: production, tuning, and chains whose samples are not returned."""
+        return int(self.evaluations.total().count + self.tuning_evaluations.total().count) + self.spare_evaluations
+
+    @cached_property
+    def ess(self) -> np.ndarray:
+        """Bulk effective sample size of each coordinate (ArviZ), shape (dim,); the number of draws if one per chain."""
+        n_chains, n_draws, dim = self.samples.shape
+        return np.full(dim, float(n_chains)) if n_draws == 1 else effective_sizes(self.samples)[0]
+
+    @cached_property
+    def rhat(self) -> np.ndarray:
+        """Rank-normalised split R-hat of each coordinate (ArviZ), shape (dim,); NaN with fewer than 4 draws."""
+        return effective_sizes(self.samples)[1]
+
+    def summary(self) -> str:
+        """Return a table: mean, standard deviation, ESS and R-hat of each coordinate, log Z, cost and warnings."""
+        flat = self.positions
+        rows = [f"{'':<12}{'mean':>12}{'sd':>12}{'ess':>10}{'r_hat':>8}"]
+        for d, name in enumerate(self.names):
+            mean, sd = float(flat[:, d].mean(dtype=np.float64)), float(flat[:, d].std(dtype=np.float64))
+            rows.append(f"{name:<12}{mean:>12.5g}{sd:>12.5g}{self.ess[d]:>10.0f}{self.rhat[d]:>8.3f}")
+        if self.tempering is not None and self.tempering.evidence is not None:
+            evidence = self.tempering.evidence
+            rows.append(f"log Z {evidence.log_z:.4g} ± {evidence.standard_error:.2g}")
+        rows.append(
+            f"{len(flat):,} draws from {self.total_evaluations:,} evaluations "
+            f"({self.evaluations_per_returned_sample:.1f} each, tuning included)"
+        )
+        rows += [f"warning: {warning}" for warning in self.warnings] or ["no warnings"]
+        return "\n".join(rows)
 
     def to_inference_data(self) -> Any:
         """Return ArviZ's container: an `InferenceData` (ArviZ < 1) or a `DataTree` (ArviZ ≥ 1)."""
@@ -107,6 +144,9 @@ class Result:
             "is_partial": int(self.is_partial),
             "warnings": [str(w) for w in self.warnings] or ["none"],
         }
+        if self.plan is not None:
+            attributes["t0"] = self.plan.t0
+            attributes["reference"] = "gaussian" if self.plan.mixture is None else "mixture"
         if self.tempering is not None:
             attributes["betas"] = self.tempering.betas
             attributes["swap_rejection"] = self.tempering.rejection

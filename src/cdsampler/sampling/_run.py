@@ -14,6 +14,7 @@ from cdsampler.samplers import (
     NRPT,
     AbstractSampler,
     ChunkOutcome,
+    Harvest,
     TemperingStatistics,
     TransportStatistics,
     chain_keys,
@@ -28,6 +29,7 @@ from cdsampler.sampling._warnings import RunWarning, evaluation_warnings, sample
 # A group's replicas should stay in the processor's cache between the operations of a step.
 GROUP_BYTES = 1_000_000
 MAX_WIDTH = 4096
+WIDTH_OF_LONG_CHAINS = 32
 
 
 class Progress(NamedTuple):
@@ -58,18 +60,20 @@ def run(
     seed: int = 0,
     tuning_evaluations: Evaluations | None = None,
     chunk_size: int | None = None,
+    harvest: Harvest = Harvest(),  # noqa: B008 - immutable
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Result:
-    """Draw independent samples, one chain each, with a frozen sampler.
+    """Draw samples with a frozen sampler: by default independent ones, one chain each.
 
     Parameters
     ----------
     sampler
-        With its numbers of steps set, e.g. by `with_budget`. It costs `n_samples * sampler.cost()` evaluations.
+        With its numbers of steps set, e.g. by `with_budget`. It costs `n_samples * sampler.cost()` evaluations, and
+        `n_samples * (n_draws - 1)` times the cost of its later stages more.
     density
         Target.
     n_samples
-        Samples to draw.
+        Chains to run; each gives `harvest.n_draws` samples.
     anchor : array_like, shape (dim,)
         Where the reference is centred, e.g. a mode.
     anchor_scale
@@ -83,6 +87,8 @@ def run(
         Most chains in flight at once, at least one group; default as many groups as there are cores. Chains are
         compiled in groups of a width that depends on the problem and `n_samples` alone: XLA rounds differently in
         programs of different widths, so this is what keeps results independent of the chunk size.
+    harvest
+        More draws per chain, and how far apart.
     on_progress
         Called several times a second, in the caller's thread.
 
@@ -103,8 +109,10 @@ def run(
     centre = _checked(density, n_samples, anchor, anchor_scale, seed, chunk_size)
     began, compiled = time.perf_counter(), compilation_seconds()
     key_chains, key_anchors = jax.random.split(jax.random.key(seed))
-    width, n_groups = group_width(n_samples, cache_width(sampler, density))
-    total = sampler.cost() * width * n_groups
+    widest = cache_width(sampler, density)
+    # Few long chains are shared out between cores, too.
+    width, n_groups = group_width(n_samples, widest if harvest.n_draws == 1 else min(widest, WIDTH_OF_LONG_CHAINS))
+    total = harvest_cost(sampler, harvest) * width * n_groups
     n_at_once = n_groups if chunk_size is None else max(1, chunk_size // width)
     ledger = Ledger()
 
@@ -112,13 +120,13 @@ def run(
         chains = np.arange(number * width, (number + 1) * width)
         keys = chain_keys(key_chains, chains)
         anchors = _anchors(chain_keys(key_anchors, chains), centre, jnp.asarray(anchor_scale, density.dtype))
-        outcome = run_chunk(sampler, density, keys, anchors, ledger.add)
+        outcome = run_chunk(sampler, density, keys, anchors, ledger.add, harvest)
         n_real = min(width, n_samples - number * width)
         return jax.tree.map(lambda a: a[:n_real], outcome)
 
     def report(n_finished: int) -> None:
         if on_progress is not None:
-            on_progress(Progress(ledger.made, total, min(n_finished * width, n_samples)))
+            on_progress(Progress(ledger.made, total, min(n_finished * width, n_samples) * harvest.n_draws))
 
     outcomes, is_partial = run_jobs(work, range(n_groups), ledger, report, n_at_once)
     timing = Timing(time.perf_counter() - began, compilation_seconds() - compiled)
@@ -126,6 +134,12 @@ def run(
     tuning = Evaluations.zero().total() if tuning_evaluations is None else tuning_evaluations.total()
     kept = sum(int(outcome.evaluations.total().count) for outcome in outcomes)
     return _assemble(sampler, outcomes, tuning, ledger.made - kept, seed, names, timing, is_partial)
+
+
+def harvest_cost(sampler: AbstractSampler, harvest: Harvest) -> int:
+    """Return the evaluations of one chain with all its draws."""
+    later = sum(stage.cost_init() + stage.cost_step() * int(stage.n_steps) for stage in sampler.stages()[1:])
+    return sampler.cost() + (harvest.n_draws - 1) * later
 
 
 def group_width(n_samples: int, widest: int) -> tuple[int, int]:
@@ -201,15 +215,15 @@ def _assemble(
             tempering = tempering_diagnostics(
                 np.asarray(inner.betas), statistics, has_evidence=inner.reference.is_proper
             )
-            warnings += tempering_warnings(tempering)
+            warnings += tempering_warnings(tempering, joined.log_density.shape[1])
         elif isinstance(statistics, TransportStatistics):
             transport = jax.tree.map(lambda a: np.mean(a, dtype=np.float64), statistics)
     if is_partial:
-        n = len(joined.position)
+        n = joined.log_density.size
         warnings.append(RunWarning("partial", f"Interrupted after {n} samples.", "Run again for the rest."))
     return Result(
-        samples=joined.position[:, None, :],
-        log_density=joined.log_density[:, None],
+        samples=joined.position,
+        log_density=joined.log_density,
         evaluations=joined.evaluations,
         tuning_evaluations=tuning,
         spare_evaluations=spare,

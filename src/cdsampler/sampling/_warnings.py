@@ -4,6 +4,7 @@ import numpy as np
 
 from cdsampler.density import Evaluations
 from cdsampler.samplers import TemperingDiagnostics
+from cdsampler.tuning import Checks
 
 
 class RunWarning(NamedTuple):
@@ -27,8 +28,16 @@ class RunWarning(NamedTuple):
         return f"{self.code}: {self.meaning} {self.advice}"
 
 
-def tempering_warnings(tempering: TemperingDiagnostics) -> list[RunWarning]:
-    """Return the warnings that a tempering run's rates call for."""
+def tempering_warnings(tempering: TemperingDiagnostics, n_draws: int = 1) -> list[RunWarning]:
+    """Return the warnings that a tempering run's rates call for.
+
+    Parameters
+    ----------
+    tempering
+        Diagnostics of the run.
+    n_draws
+        Draws that each chain gave.
+    """
     warnings = []
     is_flat = tempering.evidence is None
     never = float(np.mean((tempering.round_trips if is_flat else tempering.restarts) == 0))
@@ -48,6 +57,15 @@ def tempering_warnings(tempering: TemperingDiagnostics) -> list[RunWarning]:
                 "Raise the budget, or lower the barrier: another reference width or more replicas.",
             )
         )
+    elif not is_flat and n_draws > 1 and tempering.restarts.mean() < 0.5 * n_draws:
+        warnings.append(
+            RunWarning(
+                "few-restarts",
+                f"Only {tempering.restarts.sum():.0f} independent draws from the reference came through for "
+                f"{n_draws * len(tempering.restarts)} samples.",
+                "The samples are correlated: raise max_evaluations or leave it out.",
+            )
+        )
     evidence = tempering.evidence
     if evidence is not None:
         gap = abs(evidence.forward - evidence.backward)
@@ -61,6 +79,88 @@ def tempering_warnings(tempering: TemperingDiagnostics) -> list[RunWarning]:
                 )
             )
     return warnings
+
+
+def check_warnings(checks: Checks) -> list[RunWarning]:
+    """Return the warnings that a plan's checks call for; docs/diagnostics.md explains each."""
+    rules = (
+        (
+            checks.distance > 3,
+            "reference-too-far",
+            f"Typical points of the target are {checks.distance:.3g} standard deviations from the reference's centre.",
+            "Let the reference be chosen, or centre and widen it so that it covers the target.",
+        ),
+        (
+            checks.cover > 1.5,
+            "reference-too-narrow",
+            f"log ref varies by {checks.cover:.2g} over the target (about 1 is the limit): it makes far modes rare "
+            "where chains restart, so their weights can't be trusted.",
+            "Widen the reference.",
+        ),
+        (
+            checks.agreement_p < 0.001,
+            "starts-disagree",
+            f"Chains started at the modes and from the reference differ (p = {checks.agreement_p:.2g}).",
+            "Don't trust mode weights; raise the budget, or give a better start or scale.",
+        ),
+        (
+            checks.unseen > 0.01 or checks.surprise > 0.02,
+            "new-modes",
+            f"Tuning still found new modes when it ended (unseen mass about {max(checks.unseen, checks.surprise):.1%}).",
+            "Run again with another seed, a larger budget or a better scale, and compare.",
+        ),
+        (
+            checks.mode_gap > checks.typical_gap,
+            "unvisited-mode",
+            f"A point is known whose log density is {checks.mode_gap:.1f} above anything that the chains visited.",
+            "There may be mass in a narrow mode that is missed: start there, or rescale the parameters.",
+        ),
+        (
+            checks.size_ratio > 3,
+            "mode-widths",
+            f"The modes' widths differ by a factor of {checks.size_ratio:.1f}.",
+            "Narrow modes are found by luck, so others may be missing: compare seeds, and start at modes you know.",
+        ),
+        (
+            not checks.is_bounded,
+            "improper",
+            "The draws kept spreading as the reference was widened: the target may be improper, or heavy-tailed.",
+            "Check that the density is normalisable, or bound or transform the parameters.",
+        ),
+        (
+            checks.smallest_acceptance < 0.2,
+            "step-collapsed",
+            f"A local kernel accepts only {checks.smallest_acceptance:.0%} even with its adapted step size.",
+            "Rescale or transform the parameters; check that the gradient belongs to the density.",
+        ),
+        (
+            checks.stuck > 0.05,
+            "chains-stuck",
+            f"{checks.stuck:.0%} of the pilot chains never moved.",
+            "Rescale or transform the parameters.",
+        ),
+        (
+            checks.resolution > 0.02,
+            "precision",
+            f"Log densities are so large that floating-point numbers there are {checks.resolution:.2g} apart.",
+            "Subtract a constant from the log density, or use float64.",
+        ),
+    )
+    return [RunWarning(code, meaning, advice) for is_seen, code, meaning, advice in rules if is_seen]
+
+
+def effectiveness_warnings(effective_size: float, n_samples: int, rhat: float) -> list[RunWarning]:
+    """Return a warning if the draws are worth far fewer independent ones, or chains disagree."""
+    is_mixed = not rhat > 1.05
+    if effective_size >= 0.25 * n_samples and is_mixed:
+        return []
+    return [
+        RunWarning(
+            "low-ess",
+            f"{n_samples} draws are worth {effective_size:.0f} independent ones (R-hat {rhat:.3f}).",
+            "Raise max_evaluations or leave it out; or draw with independent=True.",
+        )
+    ]
 
 
 def sample_warnings(log_density: np.ndarray) -> list[RunWarning]:
