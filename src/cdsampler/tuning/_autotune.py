@@ -230,7 +230,6 @@ def _checks(
         surprise = max(surprise, ladder.fit.wide_share(np.unique(cold, axis=0)))
     _, p = energy_test(chains[:n], chains[n:], rng)
     moved = np.ptp(measured.cold, axis=0).max(axis=1) > 0
-    sizes = (ladder.fit or found.fit).sizes()
     finite = log_density[np.isfinite(log_density)]
     typical = float(np.max(np.abs(finite))) if len(finite) else 0.0
     return Checks(
@@ -241,7 +240,7 @@ def _checks(
         surprise=surprise,
         mode_gap=max(found.mode_log_density, float(draws.log_density.max())) - float(log_density.max()),
         typical_gap=0.5 * density.dim + 5.0,
-        size_ratio=float(sizes.max() / sizes.min()),
+        size_ratio=(ladder.fit or found.fit).size_ratio(),
         is_bounded=found.is_bounded,
         stuck=float(np.mean(~moved)),
         resolution=float(np.finfo(density.dtype).eps) * typical,

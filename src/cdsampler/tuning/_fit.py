@@ -13,6 +13,10 @@ MAX_LINKED = 2000
 DEFENSIVE_WEIGHT = 0.1
 N_FOLDS = 2
 N_REFINEMENTS = 10
+# Nats by which the wide component must explain a draw better for it to be a surprise.
+CLEARLY = 3.0
+# Members with which the size of a component is known to a fifth or so.
+ENOUGH_MEMBERS = 12
 
 
 class MixtureFit(NamedTuple):
@@ -27,6 +31,8 @@ class MixtureFit(NamedTuple):
     weights : ndarray, shape (n_components,)
     n_members : ndarray, shape (n_components - 1,)
         Different draws that each component explains best.
+    sizes : ndarray, shape (n_components - 1,)
+        Geometric mean over coordinates of the members' standard deviations, whatever the shape; NaN with few members.
     shape : str
         Which kind of covariance won.
     score : float
@@ -38,6 +44,7 @@ class MixtureFit(NamedTuple):
     labels: np.ndarray
     weights: np.ndarray
     n_members: np.ndarray
+    sizes: np.ndarray
     shape: str
     score: float
 
@@ -54,11 +61,10 @@ class MixtureFit(NamedTuple):
         """Return which component, the wide one apart, explains each draw best; shape (n_draws,)."""
         return np.argmax(self._terms(draws)[:, :-1], axis=1)
 
-    def sizes(self) -> np.ndarray:
-        """Return the geometric mean of the standard deviations of each component that has a few members."""
-        log_dets = np.log(np.diagonal(self.scale_trils, axis1=1, axis2=2)).mean(axis=1)
-        has_members = self.n_members >= min(4, self.n_members.max())
-        return np.exp(log_dets[self.labels[:-1]][has_members])
+    def size_ratio(self) -> float:
+        """Return how many times wider the widest mode is than the narrowest, among those with enough members."""
+        known = self.sizes[np.isfinite(self.sizes) & (self.sizes > 0)]
+        return float(known.max() / known.min()) if len(known) else 1.0
 
     def local_variance(self) -> float:
         """Return the trace of the components' covariances, averaged by weight."""
@@ -68,7 +74,7 @@ class MixtureFit(NamedTuple):
     def wide_share(self, draws: np.ndarray) -> float:
         """Return the share of draws that only the wide component explains: signs of undiscovered mass."""
         terms = self._terms(draws)
-        return float(np.mean(terms[:, -1] > logsumexp(terms[:, :-1], axis=1)))
+        return float(np.mean(terms[:, -1] > logsumexp(terms[:, :-1], axis=1) + CLEARLY))
 
     def _terms(self, draws: np.ndarray) -> np.ndarray:
         return _log_terms(draws, self.means, self.scale_trils, self.labels, self.weights)
@@ -130,7 +136,15 @@ def fit_mixture(
     for _ in range(N_REFINEMENTS):
         _, members = np.unique(np.argmax(_log_terms(x, *part)[:, :-1], axis=1), return_inverse=True)
         part = _assembled(x, members, shape, wide)
-    return MixtureFit(*part, n_members=np.bincount(members), shape=shape, score=score)
+    counts = np.bincount(members)
+    return MixtureFit(*part, counts, _sizes(x, members, counts), shape, score)
+
+
+def _sizes(x: np.ndarray, members: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    sizes = np.full(len(counts), np.nan)
+    for c in np.flatnonzero(counts >= ENOUGH_MEMBERS):
+        sizes[c] = np.exp(np.mean(np.log(np.maximum(x[members == c].std(axis=0, ddof=1), 1e-300))))
+    return sizes
 
 
 class _Clusters:

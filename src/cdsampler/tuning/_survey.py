@@ -25,6 +25,8 @@ SCAN_MARGIN, WIDTH_MARGIN, WIDER = 3.0, 2.0, 3.0
 N_SCAN, N_LOCAL, N_EXPLORE, MAX_BATCHES = 32, 16, 128, 3
 # Annealed chains whose weight is this many nats below the best are stuck where the target has no mass.
 STUCK = 30.0
+# Draws this steep belong to a mode several times narrower than the first; draws within SAME of its widths are of it.
+STEEP, SAME, MAX_CLIMBS = 25.0, 6.0, 60
 # Exploration goes on while the estimated mass of unseen modes (Good and Turing) is above this.
 UNSEEN = 0.005
 
@@ -40,14 +42,24 @@ class Draws(NamedTuple):
         Which chain each came from.
     groups : ndarray of int, shape (n_draws,)
         Equal numbers mark draws known to come from one mode; -1 is not known.
+    roughness : ndarray, shape (n_draws,)
+        See `Annealed`; zero where it wasn't looked at.
     """
 
     positions: np.ndarray
     log_density: np.ndarray
     chains: np.ndarray
     groups: np.ndarray
+    roughness: np.ndarray
 
-    def joined(self, positions: np.ndarray, log_density: np.ndarray, chains: np.ndarray, group: int = -1) -> "Draws":
+    def joined(
+        self,
+        positions: np.ndarray,
+        log_density: np.ndarray,
+        chains: np.ndarray,
+        group: int = -1,
+        roughness: np.ndarray | None = None,
+    ) -> "Draws":
         """Return these and further draws, whose chains are numbered on from these."""
         first = int(self.chains.max()) + 1 if len(self.chains) else 0
         return Draws(
@@ -55,12 +67,13 @@ class Draws(NamedTuple):
             np.concatenate([self.log_density, log_density]),
             np.concatenate([self.chains, first + chains]),
             np.concatenate([self.groups, np.full(len(positions), group)]),
+            np.concatenate([self.roughness, np.zeros(len(positions)) if roughness is None else roughness]),
         )
 
     @classmethod
     def none(cls, dim: int) -> "Draws":
         """Return no draws."""
-        return cls(np.zeros((0, dim)), np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return cls(np.zeros((0, dim)), np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
 
 class Survey(NamedTuple):
@@ -139,7 +152,7 @@ def survey(
     rng = np.random.default_rng(np.asarray(jax.random.key_data(keys[1])))
     draws = _around(seen, origin, 0, keys[2], account, effort, Draws.none(density.dim))
     scan = _scan(seen, keys[3], account, effort)
-    draws = draws.joined(scan.positions, scan.log_density, np.arange(len(scan.positions)))
+    draws = draws.joined(scan.positions, scan.log_density, np.arange(len(scan.positions)), -1, scan.roughness)
     centre, needed = _cover(scan.positions) if len(scan.positions) else _cover(draws.positions)
     width = WIDTH_MARGIN * max(needed, 1.0)
     annealed = None
@@ -152,7 +165,7 @@ def survey(
         found = _annealed(seen, centre, factor * width, jax.random.fold_in(keys[4], batch), n_chains, account)
         if found is None:
             break
-        draws = draws.joined(found.positions, found.log_density, np.arange(len(found.positions)))
+        draws = draws.joined(found.positions, found.log_density, np.arange(len(found.positions)), -1, found.roughness)
         if batch % 2 == 0:
             annealed = found
             continue
@@ -162,7 +175,7 @@ def survey(
         if unseen <= UNSEEN:
             break
         n_chains *= 2
-    draws = _around_highest(seen, draws, keys[4], account, effort)
+    draws = _around_striking(seen, draws, keys[4], account, effort)
     fit = fit_mixture(draws.positions, draws.chains, centre, width, rng, groups=draws.groups)
     highest = float(draws.log_density.max())
     return Survey(chart, seen, centre, width, annealed, draws, fit, highest, unseen, scan.is_bounded)
@@ -171,6 +184,7 @@ def survey(
 class _Scan(NamedTuple):
     positions: np.ndarray
     log_density: np.ndarray
+    roughness: np.ndarray
     is_bounded: bool
 
 
@@ -229,30 +243,46 @@ def _around(
     return draws.joined(positions, log_density, np.tile(np.arange(n), len(positions) // n), group)
 
 
-def _around_highest(
+def _around_striking(
     density: AbstractLogDensity, draws: Draws, rng_key: PRNGKey, account: Account, effort: float
 ) -> Draws:
-    """If an annealed chain found a higher place than the first mode's surroundings, climb and look around there."""
-    is_local = draws.groups == 0
-    best = int(np.argmax(draws.log_density))
+    """Climb and look around from draws that are far higher, or far steeper, than the first mode's surroundings.
+
+    A narrow mode is reached by few chains, too few to tell from others by position alone.
+    """
     # Within a Gaussian mode log densities differ by about dim/2.
-    if draws.log_density[best] <= draws.log_density[is_local].max() + 0.5 * density.dim + 3:
-        return draws
-    mode = _climb(density, draws.positions[best], account)
-    return _around(density, mode, 1, jax.random.fold_in(rng_key, 99), account, effort, draws)
+    high = draws.log_density > draws.log_density[draws.groups == 0].max() + 0.5 * density.dim + 3
+    steep = draws.roughness > STEEP
+    candidates = np.flatnonzero(high | steep)
+    candidates = candidates[np.argsort(-draws.log_density[candidates])]
+    modes = [(np.zeros(density.dim), 1.0)]
+    for index in candidates[:MAX_CLIMBS]:
+        position, width = draws.positions[index], 1 / np.sqrt(max(draws.roughness[index], 1e-12))
+        if any(np.linalg.norm(position - m) < SAME * np.sqrt(density.dim) * w for m, w in modes[1:]):
+            continue
+        if not account.affords(2000):
+            break
+        mode = _climb(density, position, account)
+        if any(np.linalg.norm(mode - m) < w for m, w in modes):
+            continue
+        modes.append((mode, width))
+        draws = _around(
+            density, mode, len(modes) - 1, jax.random.fold_in(rng_key, 99 + len(modes)), account, effort, draws
+        )
+    return draws
 
 
 def _scan(density: AbstractLogDensity, rng_key: PRNGKey, account: Account, effort: float) -> _Scan:
     """Anneal from ever wider references about the mode; keep what the last one found."""
     origin, width = np.zeros(density.dim), FIRST_WIDTH
     n_chains = max(int(effort * N_SCAN), 8)
-    kept = _Scan(np.zeros((0, density.dim)), np.zeros(0), True)
+    kept = _Scan(np.zeros((0, density.dim)), np.zeros(0), np.zeros(0), True)
     number, needed = 0, 0.0
     while width <= GREATEST_WIDTH and account.affords(60 * n_chains):
         found = _annealed(density, origin, width, jax.random.fold_in(rng_key, number), n_chains, account)
         if found is not None:
             needed = max(_cover(found.positions)[1], 1e-30)
-            kept = _Scan(found.positions, found.log_density, width >= SCAN_MARGIN * needed)
+            kept = _Scan(found.positions, found.log_density, found.roughness, width >= SCAN_MARGIN * needed)
         if width >= max(LEAST_LAST_WIDTH, SCAN_MARGIN * needed):
             break
         width *= 10**0.5
@@ -279,7 +309,10 @@ def _annealed(
         return None
     kept = found.log_weights > found.log_weights.max() - STUCK
     return found._replace(
-        positions=found.positions[kept], log_density=found.log_density[kept], log_weights=found.log_weights[kept]
+        positions=found.positions[kept],
+        log_density=found.log_density[kept],
+        log_weights=found.log_weights[kept],
+        roughness=found.roughness[kept],
     )
 
 

@@ -21,8 +21,9 @@ from cdsampler.tuning._survey import Draws, Survey
 
 FIRST_REPLICAS, MAX_REPLICAS = 4, 64
 FIRST_ROUND, MAX_LEARNING_ROUNDS, MAX_MEASURING_ROUNDS = 16, 5, 6
-# Learning stops when a round lowers the cost of a restart by less than this factor and finds nothing new.
-IMPROVEMENT, FEW_SURPRISES = 0.85, 0.005
+# Learning stops when it finds nothing new and costs more than it could save: production makes some thousand restarts,
+# none of which can cost less than one of two replicas that always swap.
+FEW_SURPRISES, TYPICAL_RESTARTS, LEAST_COST = 0.005, 2000, 4.0
 # Restarts per pilot chain that the last round should see: 64 chains then know the rate to 6 %.
 WANTED_RESTARTS = 4.0
 
@@ -154,7 +155,7 @@ def learn(pilot: Pilot, survey: Survey, rng: np.random.Generator) -> tuple[Ladde
     float
         Share of the last round's draws that no component explained.
     """
-    draws, fit, previous, surprise = survey.draws, survey.fit, np.inf, 0.0
+    draws, fit, surprise = survey.draws, survey.fit, 0.0
     step = float(survey.annealed.step_sizes[-1]) if survey.annealed is not None else pilot.density.dim ** (-1 / 3)
     n = pilot.n_replicas or FIRST_REPLICAS
     ladder = Ladder(_reference(fit), fit, np.linspace(0, 1, n), np.full(n, step), np.zeros(n - 1))
@@ -172,9 +173,9 @@ def learn(pilot: Pilot, survey: Survey, rng: np.random.Generator) -> tuple[Ladde
         fit = fit_mixture(draws.positions, draws.chains, survey.centre, survey.width, rng, groups=draws.groups)
         ladder = rescheduled(ladder._replace(reference=_reference(fit), fit=fit), measured, pilot.n_replicas)
         cost = restart_cost(float(measured.rejection.sum()), len(measured.rejection) + 1)
-        if number >= 2 and cost > IMPROVEMENT * previous and surprise <= FEW_SURPRISES:
+        next_round = pilot.n_chains * len(ladder.betas) * FIRST_ROUND * 2 ** (number + 1)
+        if number >= 1 and surprise <= FEW_SURPRISES and TYPICAL_RESTARTS * (cost - LEAST_COST) < next_round:
             break
-        previous = cost
     return (ladder if is_measured else None), draws, surprise
 
 
