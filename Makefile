@@ -20,7 +20,7 @@ $(VENV)/dev: pyproject.toml constraints.txt
 	touch $@ $(VENV)/user
 
 demo: $(VENV)/user
-	$(BIN)/cdsampler sample gm-2 --samples 10000 --budget 2000 --seed 0 --out demo-output
+	$(BIN)/cdsampler sample gm-2 --samples 10000 --seed 0 --out demo-output
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

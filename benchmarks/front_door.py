@@ -1,9 +1,9 @@
 """The one-call form on tasks with a known answer: errors over the floor, evaluations, log Z and warnings.
 
-    python benchmarks/front_door.py default      # many draws per chain, 2 000 draws, seeds 0 to 4
-    python benchmarks/front_door.py independent  # one chain per sample, 2 000 samples, seeds 0 to 2
-    python benchmarks/front_door.py evidence     # log Z over 20 seeds: is its standard error honest?
-    python benchmarks/front_door.py loud         # targets that mislead samplers: right, or warned on seeds 0 to 9?
+python benchmarks/front_door.py default      # many draws per chain, 2 000 draws, seeds 0 to 4
+python benchmarks/front_door.py independent  # one chain per sample, 2 000 samples, seeds 0 to 2
+python benchmarks/front_door.py evidence     # log Z over 20 seeds: is its standard error honest?
+python benchmarks/front_door.py loud         # targets that mislead samplers: right, or warned on seeds 0 to 9?
 """
 
 import csv

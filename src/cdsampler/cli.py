@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,14 +16,16 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from cdsampler import __version__, benchmark, report
-from cdsampler.errors import CdsamplerError, InvalidInputError
+from cdsampler.errors import CdsamplerError, InvalidInputError, SamplingWarning
 from cdsampler.metrics import METRICS, ExactReference, MetricValue, evaluate
 from cdsampler.sampling import Progress as RunProgress
 from cdsampler.sampling import Result, run
-from cdsampler.tuning import find_mode
+from cdsampler.sampling import sample as draw
+from cdsampler.tuning import Plan, RoundSummary, find_mode
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 console = Console()
+PRESET_BUDGET = 2000
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,9 @@ class Job:
     """What one `sample` command asks for, checked as far as that goes without evaluating anything."""
 
     target: str
-    sampler: str
     n_samples: int
-    budget: int
     seed: int
     out: Path | None
-    preset: benchmark.Preset
 
 
 @app.command("list")
@@ -62,66 +62,107 @@ def version() -> None:
 @app.command("sample")
 def sample(
     target: Annotated[str, typer.Argument(help="Name of a target; see 'cdsampler list'.")],
-    samples: Annotated[int, typer.Option(help="Independent samples to draw, one chain each.")] = 1000,
-    budget: Annotated[int, typer.Option(help="Density evaluations per sample (tuning apart).")] = 2000,
+    samples: Annotated[int, typer.Option(help="Samples to draw.")] = 1000,
     seed: Annotated[int, typer.Option(help="Same seed, same samples bit for bit.")] = 0,
-    sampler: Annotated[str, typer.Option(help="Name of a sampler; see 'cdsampler list'.")] = "cds",
     out: Annotated[Path | None, typer.Option(help="Folder for samples.nc, figure.png and summary.json.")] = None,
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
-    replicas: Annotated[int | None, typer.Option(help="Replicas of stage 1; default from the task's preset.")] = None,
-    reference_scale: Annotated[
-        float | None,
-        typer.Option(help="Reference width in target coordinates, 1/t0; default from the preset."),
+    independent: Annotated[bool, typer.Option(help="One chain per sample instead of many draws per chain.")] = False,
+    budget: Annotated[
+        int | None, typer.Option(help="Evaluations per sample, tuning apart; with --independent or --sampler.")
     ] = None,
-    integration_steps: Annotated[int | None, typer.Option(help="Steps of the SDE; default from the preset.")] = None,
-    noise_variance: Annotated[float | None, typer.Option(help="σ² of the SDE; default from the preset.")] = None,
+    max_evaluations: Annotated[int | None, typer.Option(help="Hard limit on the total, tuning included.")] = None,
+    plan: Annotated[Path | None, typer.Option(help="Reuse a plan that --save-plan kept: no tuning.")] = None,
+    save_plan: Annotated[Path | None, typer.Option(help="Keep what tuning chose in this file.")] = None,
+    sampler: Annotated[
+        str | None,
+        typer.Option(help="Run one sampler at its task preset instead of the tuned plan; see 'cdsampler list'."),
+    ] = None,
+    replicas: Annotated[int | None, typer.Option(help="Replicas of stage 1.")] = None,
+    reference_scale: Annotated[float | None, typer.Option(help="Reference width in target coordinates.")] = None,
+    integration_steps: Annotated[int | None, typer.Option(help="Steps of the SDE; with --sampler.")] = None,
+    noise_variance: Annotated[float | None, typer.Option(help="σ² of the SDE; with --sampler.")] = None,
 ) -> None:
     """Draw samples from a target, and say how good they are and what they cost."""
     if dtype not in ("float32", "float64"):
         raise InvalidInputError(f"--dtype must be float32 or float64, got {dtype!r}.")
     jax.config.update("jax_enable_x64", dtype == "float64")
-    job = _checked_job(
-        target,
-        sampler,
-        samples,
-        budget,
-        seed,
-        out,
+    benchmark.build_target(target)
+    for name, value, least in (("--samples", samples, 1), ("--budget", budget, 1), ("--seed", seed, 0)):
+        if value is not None and value < least:
+            raise InvalidInputError(f"{name} must be at least {least}, got {value}.")
+    if out is not None and out.exists() and not out.is_dir():
+        raise InvalidInputError(f"--out must be a folder, and {out} is a file.")
+    if sampler is None:
+        _refuse(
+            "belongs to a preset: give --sampler, too",
+            integration_steps=integration_steps,
+            noise_variance=noise_variance,
+        )
+        _run_tuned(
+            Job(target, samples, seed, out),
+            independent=independent,
+            budget=budget,
+            max_evaluations=max_evaluations,
+            plan=None if plan is None else Plan.load(plan),
+            save_plan=save_plan,
+            replicas=replicas,
+            reference_scale=reference_scale,
+        )
+        return
+    _refuse(
+        "belongs to the tuned plan: leave out --sampler",
+        max_evaluations=max_evaluations,
+        plan=plan,
+        save_plan=save_plan,
+    )
+    preset = benchmark.with_overrides(
+        benchmark.PRESETS[target],
         n_replicas=replicas,
         reference_scale=reference_scale,
         integration_steps=integration_steps,
         noise_variance=noise_variance,
     )
-    _run_job(job)
+    cost = PRESET_BUDGET if budget is None else budget
+    benchmark.build_sampler(sampler, preset).with_budget(cost)
+    _run_preset(Job(target, samples, seed, out), sampler, cost, preset)
 
 
-def _checked_job(
-    target: str, sampler: str, samples: int, budget: int, seed: int, out: Path | None, **overrides: Any
-) -> Job:
-    benchmark.build_target(target)
-    preset = benchmark.with_overrides(benchmark.PRESETS[target], **overrides)
-    for name, value, least in (("--samples", samples, 1), ("--budget", budget, 1), ("--seed", seed, 0)):
-        if value < least:
-            raise InvalidInputError(f"{name} must be at least {least}, got {value}.")
-    if out is not None and out.exists() and not out.is_dir():
-        raise InvalidInputError(f"--out must be a folder, and {out} is a file.")
-    benchmark.build_sampler(sampler, preset).with_budget(budget)
-    return Job(target, sampler, samples, budget, seed, out, preset)
+def _refuse(why: str, **options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise InvalidInputError(f"--{name.replace('_', '-')} {why}.")
 
 
-def _run_job(job: Job) -> None:
-    target = benchmark.build_target(job.target)
-    density = target.density()
+def _run_tuned(job: Job, *, save_plan: Path | None, **settings: Any) -> None:
+    rounds = _RoundTable()
+    density = benchmark.build_target(job.target).density()
+    with _ProgressBar(job.n_samples) as bar, warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplingWarning)  # they are shown in a panel of their own
+        result = draw(
+            density,
+            n_samples=job.n_samples,
+            seed=job.seed,
+            on_round=rounds.add,
+            on_progress=bar.update,
+            **settings,
+        )
+    assert result.plan is not None
+    console.print(report.plan_table(result.plan))
+    if save_plan is not None:
+        console.print(f"Wrote {result.plan.save(save_plan)}.")
+    _show(job, result)
+
+
+def _run_preset(job: Job, sampler: str, budget: int, preset: benchmark.Preset) -> None:
+    density = benchmark.build_target(job.target).density()
     began = time.perf_counter()
     with console.status("Finding a mode and tuning on a pilot group of chains"):
         mode = find_mode(density)
-        tuned = benchmark.tune_sampler(
-            benchmark.build_sampler(job.sampler, job.preset), density, mode.position, job.seed
-        )
+        tuned = benchmark.tune_sampler(benchmark.build_sampler(sampler, preset), density, mode.position, job.seed)
     console.print(f"Mode search and tuning: {time.perf_counter() - began:.1f} s")
     with _ProgressBar(job.n_samples) as bar:
         result = run(
-            tuned.sampler.with_budget(job.budget),
+            tuned.sampler.with_budget(budget),
             density,
             job.n_samples,
             anchor=mode.position,
@@ -129,6 +170,11 @@ def _run_job(job: Job) -> None:
             tuning_evaluations=tuned.evaluations + mode.evaluations.total(),
             on_progress=bar.update,
         )
+    _show(job, result)
+
+
+def _show(job: Job, result: Result) -> None:
+    target = benchmark.build_target(job.target)
     exact = benchmark.exact_reference(target)
     n_modes = len(target.mode_weights)
     with console.status("Comparing with exact samples"):
@@ -142,6 +188,25 @@ def _run_job(job: Job) -> None:
         console.print(panel)
     if job.out is not None:
         _write(job, result, values, exact, n_modes)
+
+
+class _RoundTable:
+    """Prints one line for each round of tuning, as it ends."""
+
+    def __init__(self) -> None:
+        self._is_first = True
+
+    def add(self, summary: RoundSummary) -> None:
+        """Print a round."""
+        if self._is_first:
+            heads = ("round", "replicas", "steps", "barrier Λ", "restarts/step", "log Z", "evaluations")
+            console.print(f"{heads[0]:<12}" + "".join(f"{head:>15}" for head in heads[1:]), style="bold")
+            self._is_first = False
+        console.print(
+            f"{summary.what:<12}{summary.n_replicas:>15}{summary.n_steps:>15}{summary.barrier:>15.2f}"
+            f"{summary.restart_rate:>15.3f}{summary.log_z:>15.3f}{summary.evaluations:>15,}",
+            highlight=False,
+        )
 
 
 class _ProgressBar:
@@ -192,10 +257,9 @@ def _write(job: Job, result: Result, values: list[MetricValue], exact: ExactRefe
     summary = {
         "version": __version__,
         "target": job.target,
-        "sampler": job.sampler,
         "n_samples": len(result.positions),
-        "budget": job.budget,
-        **{k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in result.attributes().items() if k != "sampler"},
+        "total_evaluations": result.total_evaluations,
+        **{k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in result.attributes().items()},
         "metrics": {
             v.name: {
                 "value": v.value,

@@ -74,7 +74,7 @@ def test_the_sde_is_the_same_in_both_coordinates(ring, start, name, has_correcto
         np.testing.assert_array_equal(a, b)
     # The edge was met, and the chains differ.
     assert np.sum(in_y.statistics[1].refused) > 0
-    assert np.std(in_y.position[:, 0]) > 0.5
+    assert np.std(in_y.position[:, 0, 0]) > 0.5
     if has_corrector:
         assert np.all(in_y.statistics[1].acceptance > 0.3)
 

@@ -53,7 +53,7 @@ def transformed(log_normal, keys):
 
 
 def test_log_y_has_the_right_mean_and_variance(in_chart):
-    q = np.log(in_chart.position[:, 0])
+    q = np.log(in_chart.position[:, 0, 0])
     assert abs(q.mean() - MU) < 5 * SD / np.sqrt(N_CHAINS)
     assert abs(((q - MU) ** 2).mean() / SD**2 - 1) < 5 * np.sqrt(2 / N_CHAINS)
     # A control: the reference alone, or the conditional density at t0 taken for the target, would be far off.
@@ -63,7 +63,7 @@ def test_log_y_has_the_right_mean_and_variance(in_chart):
 def test_both_views_have_the_same_law(in_chart, transformed):
     # Below this distance of two empirical distributions lie all but one in 10⁶ pairs (Kolmogorov and Smirnov).
     limit = np.sqrt(0.5 * np.log(2 / 1e-6)) * np.sqrt(2 / N_CHAINS)
-    charted, linear = np.log(in_chart.position[:, 0]), transformed.position[:, 0]
+    charted, linear = np.log(in_chart.position[:, 0, 0]), transformed.position[:, 0, 0]
     grid = np.sort(np.concatenate([charted, linear]))
     distance = np.abs(
         np.searchsorted(np.sort(charted), grid, "right") - np.searchsorted(np.sort(linear), grid, "right")
@@ -87,11 +87,11 @@ def test_points_outside_the_chart_are_counted_not_followed(in_chart, transformed
 
 
 def test_log_densities_at_the_end_are_the_targets(in_chart, transformed, log_normal):
-    y = in_chart.position[:, 0]
+    y = in_chart.position[:, 0, 0]
     q = np.log(y)
     np.testing.assert_allclose(
         in_chart.log_density, -0.5 * ((q - MU) / SD) ** 2 - q - np.log(SD) - 0.5 * np.log(2 * np.pi), atol=1e-9
     )
-    q = transformed.position[:, 0]
+    q = transformed.position[:, 0, 0]
     expected = -0.5 * ((q - MU) / SD) ** 2 - np.log(SD) - 0.5 * np.log(2 * np.pi)
     np.testing.assert_allclose(transformed.log_density, expected, atol=1e-9)

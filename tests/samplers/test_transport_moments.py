@@ -166,5 +166,5 @@ def test_refused_steps_at_a_hard_edge_are_counted():
         refused = outcome.statistics[1].refused
         outside = 0.0 if sd < 1 else 0.617075  # P(|N(0, 4)| > 1)
         assert abs(refused.mean() - outside) <= 5 * np.sqrt(outside * (1 - outside) / n)
-        np.testing.assert_array_equal(refused == 1, outcome.position[:, 0] == 0)
+        np.testing.assert_array_equal(refused == 1, outcome.position[:, 0, 0] == 0)
         assert np.sum(outcome.evaluations.neg_inf) == refused.sum()

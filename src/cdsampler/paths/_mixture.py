@@ -96,9 +96,7 @@ def _check(means: np.ndarray, scale_trils: np.ndarray, labels: np.ndarray, weigh
         raise InvalidInputError(f"means must have shape (n_components, dim), got {means.shape}.")
     n, dim = means.shape
     if scale_trils.ndim != 3 or scale_trils.shape[1:] != (dim, dim):
-        raise InvalidInputError(
-            f"scale_trils must have shape (n_covariances, {dim}, {dim}), got {scale_trils.shape}."
-        )
+        raise InvalidInputError(f"scale_trils must have shape (n_covariances, {dim}, {dim}), got {scale_trils.shape}.")
     if labels.shape != (n,) or np.any((labels < 0) | (labels >= len(scale_trils))):
         raise InvalidInputError(
             f"labels must name one of {len(scale_trils)} covariances for each of {n} components, got {labels!r}."

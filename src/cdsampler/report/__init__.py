@@ -4,5 +4,6 @@ from cdsampler.report._figures import run_figure as run_figure
 from cdsampler.report._figures import save_figure as save_figure
 from cdsampler.report._tables import cost_table as cost_table
 from cdsampler.report._tables import metrics_table as metrics_table
+from cdsampler.report._tables import plan_table as plan_table
 from cdsampler.report._tables import tempering_table as tempering_table
 from cdsampler.report._tables import warnings_panel as warnings_panel

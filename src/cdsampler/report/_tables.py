@@ -11,6 +11,7 @@ from rich.text import Text
 from cdsampler.metrics import MetricValue
 from cdsampler.report._format import count, metric_label, number, percent, seconds, spread
 from cdsampler.sampling import Result
+from cdsampler.tuning import Plan
 
 _NOTHING = "–"
 
@@ -111,6 +112,23 @@ def tempering_table(result: Result) -> Table | None:
     unknown = "" if np.isfinite(evidence.standard_error) else " (one chain: no error)"
     table.add_row("log Z ± standard error", spread(evidence.log_z, evidence.standard_error) + unknown)
     table.add_row("  stepping stones up and down", f"{evidence.forward:.3f} and {evidence.backward:.3f}")
+    return table
+
+
+def plan_table(plan: Plan) -> Table:
+    """Return a table of what tuning chose.
+
+    Parameters
+    ----------
+    plan
+        Of a result.
+    """
+    table = _table("Plan")
+    table.show_header = False
+    table.add_column("choice")
+    table.add_column("value")
+    for name, text in plan.table():
+        table.add_row(name, text)
     return table
 
 

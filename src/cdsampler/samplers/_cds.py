@@ -87,7 +87,8 @@ class CDS(AbstractSampler):
     ----------
     stage1
         Sampler of the conditional distribution. Its `GaussianReference` has the paper's scale τ, in path coordinates
-        about `F_{t0|z}(z)`; a `MixtureReference` is given in target coordinates. Its kernel's step sizes are in the coordinates that it runs in.
+        about `F_{t0|z}(z)`; a `MixtureReference` is given in target coordinates. Its kernel's step sizes are in the
+        coordinates that it runs in.
     times : ndarray, shape (n_steps + 1,), or float
         Time schedule from t0 to 1; with `transport="inverse-map"` just t0.
     variances : ndarray, shape (n_steps,)

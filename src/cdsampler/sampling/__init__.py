@@ -5,5 +5,5 @@ from cdsampler.sampling._result import Result as Result
 from cdsampler.sampling._result import Timing as Timing
 from cdsampler.sampling._run import Progress as Progress
 from cdsampler.sampling._run import run as run
-from cdsampler.sampling._warnings import RunWarning as RunWarning
 from cdsampler.sampling._sample import sample as sample
+from cdsampler.sampling._warnings import RunWarning as RunWarning

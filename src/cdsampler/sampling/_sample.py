@@ -171,7 +171,9 @@ def _checked(
     if replicas is not None and replicas < 2:
         raise InvalidInputError(f"Tempering needs at least 2 replicas, got {replicas}: leave it out to have it chosen.")
     if budget is not None and not independent:
-        raise InvalidInputError("budget is per sample and needs independent=True; to limit the total give max_evaluations.")
+        raise InvalidInputError(
+            "budget is per sample and needs independent=True; to limit the total give max_evaluations."
+        )
     if budget is not None and budget < 1:
         raise InvalidInputError(f"budget must be at least 1, got {budget}.")
     least = LEAST_TUNING + 2 * n_samples
@@ -188,8 +190,8 @@ def _checked(
 
 
 def _charged(plan: Plan) -> Evaluations:
-    zero = np.int64(0)
-    return Evaluations(np.int64(plan.value_evaluations), np.int64(plan.gradient_evaluations), zero, zero, zero)
+    counts = (plan.value_evaluations, plan.gradient_evaluations, 0, 0, 0)
+    return Evaluations(*(np.asarray(count, dtype=np.int64) for count in counts))  # type: ignore[arg-type]
 
 
 def _allocated(

@@ -94,10 +94,11 @@ def anneal(
     points, cost = _draw(path, jax.random.split(key_start, n_chains))
     _check_bounded(cost, points)
     made = cost
-    points = _inside(points, key_inside)
-    if points is None:
+    inside = _inside(points, key_inside)
+    if inside is None:
         nothing = np.zeros(0)
         return Annealed(np.zeros((0, density.dim)), nothing, nothing, nothing, nothing, nothing, nothing, made.total())
+    points = inside
     beta, betas, steps, rejection = 0.0, [0.0], [step_size], []
     log_weights = np.zeros(n_chains)
     while beta < 1:
@@ -110,7 +111,9 @@ def anneal(
         if moves * n_chains > left:
             moves = max(int(left) // n_chains, 0)
         key = jax.random.fold_in(key_moves, len(betas))
-        points, step, cost = _move(path, points, key, jnp.asarray(beta), jnp.asarray(float(steps[-1])), jnp.int32(moves))
+        points, step, cost = _move(
+            path, points, key, jnp.asarray(beta), jnp.asarray(float(steps[-1])), jnp.int32(moves)
+        )
         _check_bounded(cost, points)
         made = made + cost
         rejection.append(_swap_rejection(beta - betas[-1], ratio, np.asarray(points.log_ratio, dtype=np.float64)))

@@ -14,7 +14,7 @@ from cdsampler.kernels import HMC, MALA, AbstractKernel
 from cdsampler.paths import GaussianReference, equal_rejection_schedule
 from cdsampler.tuning._account import Account
 from cdsampler.tuning._agreement import energy_test
-from cdsampler.tuning._annealing import Annealed, anneal
+from cdsampler.tuning._annealing import anneal
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
 from cdsampler.tuning._plan import Checks, Plan, RoundSummary
 from cdsampler.tuning._rounds import interpolated_steps

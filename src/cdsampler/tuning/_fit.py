@@ -136,8 +136,8 @@ def fit_mixture(
     for _ in range(N_REFINEMENTS):
         _, members = np.unique(np.argmax(_log_terms(x, *part)[:, :-1], axis=1), return_inverse=True)
         part = _assembled(x, members, shape, wide)
-    counts = np.bincount(members)
-    return MixtureFit(*part, counts, _sizes(x, members, counts), shape, score)
+    n_members = np.bincount(members)
+    return MixtureFit(*part, n_members, _sizes(x, members, n_members), shape, score)
 
 
 def _sizes(x: np.ndarray, members: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -171,7 +171,7 @@ def _assembled(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return means, Cholesky factors, labels and weights of the clusters and the wide component."""
     dim = x.shape[1]
-    counts = np.bincount(members).astype(np.float64)
+    counts: np.ndarray = np.bincount(members).astype(np.float64)
     k = len(counts)
     means = np.stack([np.bincount(members, weights=x[:, d], minlength=k) for d in range(dim)], axis=1)
     means /= counts[:, None]
@@ -204,7 +204,7 @@ def _own_covariances(
     many = counts > 1
     sizes[many] = np.maximum(squares[many] / (dim * (counts[many] - 1)), 1e-12)
     # Sizes differ by orders of magnitude, so they are shrunk in the log: one draw says nothing, two say half.
-    sizes = sizes ** (1 - 1 / counts)
+    sizes = np.power(sizes, 1 - np.reciprocal(counts))
     scaled = centred / np.sqrt(sizes[members])[:, None]
     free = max(len(centred) - len(counts), 1)
     common = _regular(scaled.T @ scaled / free, free, smallest, diagonal=False)

@@ -246,7 +246,10 @@ class Plan:
             ("replicas", f"{len(self.betas)}, at β = {np.array2string(self.betas, precision=3, threshold=8)}"),
             ("barrier Λ", f"{self.barrier:.2f}"),
             ("local kernel", f"{kernel}, step {self.step_sizes[-1]:.3g} at β = 1"),
-            ("restart", f"every {1 / max(self.restart_rate, 1e-9):.1f} steps, {self.evaluations_per_restart:.1f} evaluations"),
+            (
+                "restart",
+                f"every {1 / max(self.restart_rate, 1e-9):.1f} steps, {self.evaluations_per_restart:.1f} evaluations",
+            ),
             ("burn-in and thinning", f"{self.burn_in} and {self.thinning} steps of stage 1"),
             ("stage 2", f"{self.n_transport} Metropolised SDE steps of Langevin time {self.transport_step:.3g}"),
             ("tuning", f"{self.tuning_evaluations:,} evaluations in {len(self.rounds)} rounds"),

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cdsampler._typing import Array, PRNGKey
-from cdsampler.density import AbstractLogDensity, Evaluations
+from cdsampler.density import AbstractLogDensity
 from cdsampler.kernels import adapt_step_size
 from cdsampler.samplers import NRPT, AbstractStage
 
@@ -127,9 +127,7 @@ def run_round(
     restarts = np.asarray(state.statistics.restarts) - before
     n_recorded = length - length // 2
     filled = np.unique(np.arange(n_recorded) * N_KEPT // n_recorded)
-    return state, Measured(
-        steps, acceptance, rejection, cold[filled], cold_log_density[filled], restarts, jump
-    )
+    return state, Measured(steps, acceptance, rejection, cold[filled], cold_log_density[filled], restarts, jump)
 
 
 @eqx.filter_jit

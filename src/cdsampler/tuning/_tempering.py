@@ -254,7 +254,7 @@ def spread_starts(draws: Draws, fit: MixtureFit, n: int, rng: np.random.Generato
     """Return `n` draws that visit the fitted components evenly."""
     component = fit.component(draws.positions)
     order = rng.permutation(len(component))
-    _, first, counts = np.unique(component[order], return_index=True, return_counts=True)
+    _, first = np.unique(component[order], return_index=True)
     starts = [order[first]]
     if sum(map(len, starts)) < n:
         starts.append(rng.choice(len(component), n - len(first)))
