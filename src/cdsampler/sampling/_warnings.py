@@ -106,7 +106,7 @@ def check_warnings(checks: Checks) -> list[RunWarning]:
         (
             checks.unseen > 0.01 or checks.surprise > 0.02,
             "new-modes",
-            f"Tuning still found new modes when it ended (unseen: {max(checks.unseen, checks.surprise):.1%} of the mass).",
+            f"Tuning still found new modes at its end (about {max(checks.unseen, checks.surprise):.1%} of the mass).",
             "Run again with another seed, a larger budget or a better scale, and compare.",
         ),
         (

@@ -174,7 +174,7 @@ def _assembled(
     counts: np.ndarray = np.bincount(members).astype(np.float64)
     k = len(counts)
     means = np.stack([np.bincount(members, weights=x[:, d], minlength=k) for d in range(dim)], axis=1)
-    means /= counts[:, None]
+    means = means / counts[:, None]
     centred = x - means[members]
     free = max(len(x) - k, 1)
     smallest = (1e-6 * wide[1]) ** 2
@@ -204,7 +204,7 @@ def _own_covariances(
     many = counts > 1
     sizes[many] = np.maximum(squares[many] / (dim * (counts[many] - 1)), 1e-12)
     # Sizes differ by orders of magnitude, so they are shrunk in the log: one draw says nothing, two say half.
-    sizes = np.power(sizes, 1 - np.reciprocal(counts))
+    sizes = sizes ** (1 - counts**-1.0)
     scaled = centred / np.sqrt(sizes[members])[:, None]
     free = max(len(centred) - len(counts), 1)
     common = _regular(scaled.T @ scaled / free, free, smallest, diagonal=False)

@@ -1,0 +1,131 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import cdsampler
+from cdsampler import DensityError, InvalidInputError, Plan, SamplingWarning, benchmark
+from cdsampler.sampling import read_netcdf
+
+WEIGHTS = np.array([0.2, 0.3, 0.5])
+CENTRES = jnp.array([[-20.0, 0.0], [20.0, 0.0], [0.0, 30.0]])
+
+
+def three(x):
+    return jnp.log(jnp.sum(WEIGHTS * jnp.exp(-0.5 * jnp.sum((x - CENTRES) ** 2, axis=1) - jnp.log(2 * jnp.pi))))
+
+
+@pytest.fixture(scope="module")
+def result():
+    return cdsampler.sample(three, 2, 2000, seed=1)
+
+
+def test_weights_and_evidence_are_right_and_nothing_is_warned_of(result):
+    nearest = np.argmin(np.linalg.norm(result.positions[:, None] - np.asarray(CENTRES), axis=2), axis=1)
+    shares = np.bincount(nearest, minlength=3) / len(nearest)
+    assert np.all(np.abs(shares - WEIGHTS) < 4 * np.sqrt(WEIGHTS * (1 - WEIGHTS) / 1000))
+    evidence = result.tempering.evidence
+    assert abs(evidence.log_z) < 4 * evidence.standard_error
+    assert not result.warnings
+    assert result.ess.min() > 1000
+    assert result.total_evaluations < 100_000
+
+
+def test_a_plan_that_never_sees_a_mode_is_wrong_without_the_rest(result):
+    """Negative control: a narrow forced reference about one mode misses the others, and says so."""
+    with pytest.warns(SamplingWarning):
+        narrow = cdsampler.sample(three, 2, 500, start=[-20.0, 0.0], reference_scale=2.0, max_evaluations=60_000)
+    assert np.mean(narrow.positions[:, 0] > 10) < 0.1
+    assert narrow.warnings
+
+
+def test_the_plan_survives_json_and_gives_the_same_samples(result, tmp_path):
+    loaded = Plan.load(result.plan.save(tmp_path / "plan.json"))
+    again = cdsampler.sample(three, 2, 2000, seed=1, plan=loaded)
+    np.testing.assert_array_equal(again.samples, result.samples)
+    assert int(again.tuning_evaluations.count) == 0
+    assert str(loaded) == str(result.plan)
+
+
+@pytest.mark.parametrize("chunk_size", [64, 100])
+def test_same_bits_whatever_the_chunks(result, chunk_size):
+    again = cdsampler.sample(three, 2, 2000, seed=1, plan=result.plan, chunk_size=chunk_size)
+    np.testing.assert_array_equal(again.samples, result.samples)
+
+
+def test_independent_mode_has_one_draw_per_chain_within_its_budget(result):
+    drawn = cdsampler.sample(three, 2, 100, plan=result.plan, independent=True, budget=200)
+    assert drawn.samples.shape == (100, 1, 2)
+    assert np.all(drawn.evaluations.count <= 200)
+
+
+@pytest.mark.parametrize("limit", [9_000, 30_000])
+def test_the_limit_is_never_exceeded(limit):
+    with pytest.warns(SamplingWarning) if limit < 10_000 else _nothing():
+        drawn = cdsampler.sample(three, 2, 640, max_evaluations=limit)
+    assert drawn.total_evaluations <= limit
+
+
+def _nothing():
+    import contextlib
+
+    return contextlib.nullcontext()
+
+
+def test_every_evaluation_is_counted(result):
+    plan = result.plan
+    n_chains, n_draws, _ = result.samples.shape
+    steps = plan.burn_in + (n_draws - 1) * plan.thinning
+    per_chain = len(plan.betas) * (1 + steps) + n_draws * plan.n_transport
+    np.testing.assert_array_equal(result.evaluations.count, per_chain)
+    assert result.total_evaluations == n_chains * per_chain + plan.tuning_evaluations + result.spare_evaluations
+
+
+def test_inference_data_and_summary(result, tmp_path):
+    data = read_netcdf(result.save(tmp_path / "samples.nc"))
+    assert data["posterior"]["x"].shape == result.samples.shape
+    assert "t0" in data["posterior"].attrs
+    for word in ("ess", "r_hat", "log Z", "evaluations", "no warnings"):
+        assert word in result.summary()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"n_samples": 0}, "n_samples"),
+        ({"dim": 0}, "dim"),
+        ({"dim": None}, "dim is missing"),
+        ({"scale": -1.0}, "scale"),
+        ({"start": [1.0]}, "start must be 2"),
+        ({"budget": 100}, "independent=True"),
+        ({"max_evaluations": 100}, "at least"),
+        ({"reference_scale": 0.0}, "reference_scale"),
+    ],
+)
+def test_bad_input_is_named(settings, words):
+    with pytest.raises(InvalidInputError, match=words):
+        cdsampler.sample(three, **{"dim": 2, **settings})
+
+
+def test_a_damaged_plan_is_named(tmp_path):
+    path = tmp_path / "plan.json"
+    path.write_text('{"format": 1, "names": ["x"]}')
+    with pytest.raises(InvalidInputError, match="not a valid plan"):
+        Plan.load(path)
+
+
+def test_no_finite_start_and_unbounded_densities_are_errors():
+    with pytest.raises(DensityError, match="127 draws"):
+        cdsampler.sample(lambda x: jnp.full((), -jnp.inf) + 0 * x[0], 1, 10)
+    with pytest.raises(DensityError, match=r"\+inf"):
+        cdsampler.sample(lambda x: jnp.where(x[0] > 1, jnp.inf, -0.5 * x[0] ** 2), 1, 10)
+
+
+def test_an_improper_target_warns():
+    with pytest.warns(SamplingWarning, match="improper"):
+        cdsampler.sample(lambda x: -0.5 * x[0] ** 2, 2, 64, max_evaluations=200_000)
+
+
+def test_a_narrow_forced_reference_warns_on_gmnu_16():
+    density = benchmark.build_target("gmnu-16").density()
+    with pytest.warns(SamplingWarning, match="reference-too-narrow"):
+        cdsampler.sample(density, n_samples=64, reference_scale=30.0, max_evaluations=600_000)
