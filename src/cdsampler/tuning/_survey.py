@@ -22,7 +22,7 @@ from cdsampler.tuning._whitening import curvature_chart
 FIRST_WIDTH, LEAST_LAST_WIDTH, GREATEST_WIDTH = 3.0, 90.0, 1e6
 # The scan ends at this multiple of the width that covers what it found; the exploration takes this margin.
 SCAN_MARGIN, WIDTH_MARGIN, WIDER = 3.0, 2.0, 3.0
-N_SCAN, N_LOCAL, N_EXPLORE, MAX_BATCHES = 32, 16, 128, 3
+N_SCAN, N_LOCAL, N_EXPLORE, MAX_BATCHES = 32, 16, 192, 3
 # Annealed chains whose weight is this many nats below the best are stuck where the target has no mass.
 STUCK = 30.0
 # Draws this steep belong to a mode several times narrower than the first; draws within SAME of its widths are of it.
