@@ -11,7 +11,7 @@ CENTRES = jnp.array([[-20.0, 0.0], [20.0, 0.0], [0.0, 30.0]])
 
 
 def three(x):
-    return jnp.log(jnp.sum(WEIGHTS * jnp.exp(-0.5 * jnp.sum((x - CENTRES) ** 2, axis=1) - jnp.log(2 * jnp.pi))))
+    return jnp.log(jnp.sum(WEIGHTS * jnp.exp(-0.5 * jnp.sum((x[None] - CENTRES) ** 2, axis=1) - jnp.log(2 * jnp.pi))))
 
 
 @pytest.fixture(scope="module")
