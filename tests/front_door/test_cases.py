@@ -57,6 +57,7 @@ def test_banana(draw, check_moments, codes):
     assert abs(evidence(result).log_z) < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_modes_of_very_different_width_warn(draw, codes, seed):
     def widths(x):
@@ -69,6 +70,7 @@ def far(x):
     return -0.5 * jnp.sum((x - 50) ** 2) / 0.0025
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replicas", [None, 2])
 def test_mass_far_from_a_forced_reference_warns_and_rates_stay_rates(draw, codes, replicas):
     result = draw(far, 2, reference_scale=1.0, replicas=replicas)
@@ -83,6 +85,7 @@ def test_the_same_mass_is_no_trouble_for_the_default(draw, check_moments, codes)
     assert not codes(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constant", [1e6, -1e6])
 def test_a_large_constant_changes_nothing_in_double_precision(draw, constant):
     plain = draw(lambda x: -0.5 * jnp.sum(x**2), 2, n_samples=256)
@@ -96,6 +99,7 @@ def test_a_large_constant_warns_in_single_precision(draw, codes):
     assert "precision" in codes(draw(density, n_samples=256))
 
 
+@pytest.mark.slow
 def test_scales_far_apart(draw):
     sd = 10.0 ** (np.arange(7) - 3.0)
     result = draw(lambda x: -0.5 * jnp.sum((x / sd) ** 2), 7)
@@ -106,6 +110,7 @@ def root(x):
     return jnp.where(x[0] >= 0, jnp.sqrt(x[0]) - x[0] ** 2, -jnp.inf)
 
 
+@pytest.mark.slow
 def test_a_singular_start_is_named_and_the_default_avoids_it(draw, check_moments):
     with pytest.raises(DensityError, match=r"start \[0\.\]"):
         draw(root, 1, start=[0.0])

@@ -30,6 +30,7 @@ def test_weights_and_evidence_are_right_and_nothing_is_warned_of(result):
     assert result.total_evaluations < 100_000
 
 
+@pytest.mark.slow
 def test_a_plan_that_never_sees_a_mode_is_wrong_without_the_rest(result):
     """Negative control: a narrow forced reference about one mode misses the others, and says so."""
     with pytest.warns(SamplingWarning):
@@ -58,6 +59,7 @@ def test_independent_mode_has_one_draw_per_chain_within_its_budget(result):
     assert np.all(drawn.evaluations.count <= 200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [9_000, 30_000])
 def test_the_limit_is_never_exceeded(limit):
     with pytest.warns(SamplingWarning) if limit < 10_000 else _nothing():
@@ -120,11 +122,13 @@ def test_no_finite_start_and_unbounded_densities_are_errors():
         cdsampler.sample(lambda x: jnp.where(x[0] > 1, jnp.inf, -0.5 * x[0] ** 2), 1, 10)
 
 
+@pytest.mark.slow
 def test_an_improper_target_warns():
     with pytest.warns(SamplingWarning, match="improper"):
         cdsampler.sample(lambda x: -0.5 * x[0] ** 2, 2, 64, max_evaluations=200_000)
 
 
+@pytest.mark.slow
 def test_a_narrow_forced_reference_warns_on_gmnu_16():
     density = benchmark.build_target("gmnu-16").density()
     with pytest.warns(SamplingWarning, match="reference-too-narrow"):
