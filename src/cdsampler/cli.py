@@ -223,16 +223,21 @@ class _ProgressBar:
             console=console,
         )
         self._task = self._bar.add_task("sampling", total=1, text="")
+        self._is_shown = False
 
     def __enter__(self) -> "_ProgressBar":
-        self._bar.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._bar.stop()
+        if self._is_shown:
+            self._bar.stop()
 
     def update(self, progress: RunProgress) -> None:
         """Show how far the run is."""
+        if not self._is_shown:
+            # Only now: bad input and tuning come before it.
+            self._bar.start()
+            self._is_shown = True
         text = (
             f"{progress.evaluations:,} of {progress.total:,} evaluations, "
             f"{progress.finished:,} of {self._n_samples:,} samples"
