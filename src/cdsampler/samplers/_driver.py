@@ -103,10 +103,10 @@ def run_chunk(
             point, statistics = _finish(stage.compiled_part(), carried.state)
             spent = spent + carried.state.evaluations
             kept.append(statistics)
-        points.append((np.asarray(point.position), np.asarray(point.target.log_density)))
+        points.append((point.position, point.target.log_density))
     return ChunkOutcome(
-        np.stack([position for position, _ in points], axis=1),
-        np.stack([log_density for _, log_density in points], axis=1),
+        np.stack([np.asarray(position) for position, _ in points], axis=1),
+        np.stack([np.asarray(log_density) for _, log_density in points], axis=1),
         jax.tree.map(np.asarray, spent + running.state.evaluations),
         tuple(jax.tree.map(np.asarray, statistics) for statistics in kept),
     )
@@ -128,7 +128,8 @@ class _Chunk(NamedTuple):
 
     def start(self, stage: AbstractStage, number: int, points: Point | None) -> _Running:
         """Return a stage's first state; `number` tells its randomness apart from other stages' and draws'."""
-        keys = _fold_all(self.keys, number)
+        # As an array: an integer would be a constant of the compiled program, and every draw would compile anew.
+        keys = _fold_all(self.keys, jnp.uint32(number))
         state = _init(stage.compiled_part(), self.density, keys, self.anchors, points)
         self.on_block(stage.cost_init() * self.anchors.shape[0])
         _check_bounded(state)
@@ -149,7 +150,7 @@ class _Chunk(NamedTuple):
 
 
 @eqx.filter_jit
-def _fold_all(keys: Array, number: Any) -> Array:
+def _fold_all(keys: Array, number: Array) -> Array:
     return jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
 
 
