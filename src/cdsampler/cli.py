@@ -114,6 +114,7 @@ def sample(
         max_evaluations=max_evaluations,
         plan=plan,
         save_plan=save_plan,
+        independent=independent or None,  # a preset always runs one chain per sample
     )
     preset = benchmark.with_overrides(
         benchmark.PRESETS[target],
@@ -199,12 +200,12 @@ class _RoundTable:
     def add(self, summary: RoundSummary) -> None:
         """Print a round."""
         if self._is_first:
-            heads = ("round", "replicas", "steps", "barrier Λ", "restarts/step", "log Z", "evaluations")
-            console.print(f"{heads[0]:<12}" + "".join(f"{head:>15}" for head in heads[1:]), style="bold")
+            heads = ("replicas", "steps", "Λ", "restarts", "log Z", "evaluations")
+            console.print(f"{'round':<12}" + "".join(f"{head:>11}" for head in heads), style="bold")
             self._is_first = False
         console.print(
-            f"{summary.what:<12}{summary.n_replicas:>15}{summary.n_steps:>15}{summary.barrier:>15.2f}"
-            f"{summary.restart_rate:>15.3f}{summary.log_z:>15.3f}{summary.evaluations:>15,}",
+            f"{summary.what:<12}{summary.n_replicas:>11}{summary.n_steps:>11}{summary.barrier:>11.2f}"
+            f"{summary.restart_rate:>11.3f}{summary.log_z:>11.3f}{summary.evaluations:>11,}",
             highlight=False,
         )
 

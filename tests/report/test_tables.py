@@ -98,8 +98,8 @@ class TestTempering:
         text = rendered(tempering_table(result))
         assert row(text, "barrier Λ") == ["2.00"]
         assert row(text, "replicas") == ["6"]
-        assert row(text, "round trips per sample") == ["mean 1.50, min 1, none in 0 %"]
-        assert row(text, "restarts per sample") == ["mean 2.00, min 0, none in 20 %"]
+        assert row(text, "round trips per chain") == ["mean 1.50, min 1, none in 0 %"]
+        assert row(text, "restarts per chain") == ["mean 2.00, min 0, none in 20 %"]
         assert row(text, "swap rejection") == ["0.30 to 0.50 (mean 0.40)"]
         # 1 / (2 + 2 Σ r/(1-r)) with r = .30, .35, .40, .45, .50
         assert row(text, "predicted round trips per step") == ["0.112 (one in 8.90 steps)"]

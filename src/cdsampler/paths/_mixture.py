@@ -36,8 +36,7 @@ class MixtureReference(AbstractReference):
 
     Notes
     -----
-    Tempering is exact for any reference, so the weights need not be right: see "Particles as the reference" in
-    docs/how-it-works.md.
+    Tempering is exact for any reference, so the weights need not be right: see docs/one-call.md.
     """
 
     means: Array

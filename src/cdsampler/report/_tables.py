@@ -59,7 +59,9 @@ def cost_table(result: Result) -> Table:
     production, tuning = result.evaluations.total(), result.tuning_evaluations.total()
     table = _two_columns("Cost" + (" of the finished chains (interrupted)" if result.is_partial else ""))
     table.add_row("samples returned", count(len(result.positions)))
-    table.add_row("evaluations per independent sample (its own chain)", count(result.evaluations_per_sample))
+    n_draws = result.samples.shape[1]
+    chain = "independent sample (its own chain)" if n_draws == 1 else f"chain, of {n_draws} draws each"
+    table.add_row(f"evaluations per {chain}", count(result.evaluations_per_sample))
     table.add_row("evaluations per returned sample (tuning included)", count(result.evaluations_per_returned_sample))
     table.add_section()
     table.add_row("evaluations in production", count(int(production.count)))
@@ -99,8 +101,8 @@ def tempering_table(result: Result) -> Table | None:
     rate = tempering.round_trip_rate
     every = f" (one in {number(1 / rate)} steps)" if rate > 0 else ""
     table.add_row("predicted round trips per step", number(rate) + every)
-    table.add_row("round trips per sample", _per_chain(tempering.round_trips))
-    table.add_row("restarts per sample", _per_chain(tempering.restarts))
+    table.add_row("round trips per chain", _per_chain(tempering.round_trips))
+    table.add_row("restarts per chain", _per_chain(tempering.restarts))
     table.add_section()
     table.add_row("swap rejection", _range(tempering.rejection))
     table.add_row("local acceptance", _range(_local_acceptance(result)))

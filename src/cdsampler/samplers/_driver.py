@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cdsampler._typing import Array, PRNGKey
-from cdsampler.density import AbstractLogDensity, Evaluations, Point
-from cdsampler.errors import DensityError
+from cdsampler.density import AbstractLogDensity, Evaluations, Point, check_bounded
 from cdsampler.samplers._base import AbstractSampler, AbstractStage
 
 BLOCK_LENGTH = 128
@@ -197,15 +196,5 @@ def _finish(stage: AbstractStage, state: Any) -> tuple[Point, Any]:
 
 
 def _check_bounded(state: Any) -> None:
-    if not np.any(np.asarray(state.evaluations.pos_inf) > 0):
-        return
-    for leaf in jax.tree.leaves(state, is_leaf=lambda x: isinstance(x, Point)):
-        if isinstance(leaf, Point):
-            where = np.argwhere(np.asarray(leaf.target.log_density) == np.inf)
-            if len(where):
-                position = np.asarray(leaf.position)[tuple(where[0])]
-                raise DensityError(
-                    f"The log density is +inf at {np.array2string(position, threshold=20)}: the target is unbounded "
-                    "there, and no sampler can be right. Bound it, or return -inf where it is not defined."
-                )
-    raise DensityError("The log density was +inf at a point that a kernel passed through: the target is unbounded.")
+    leaves = jax.tree.leaves(state, is_leaf=lambda x: isinstance(x, Point))
+    check_bounded(state.evaluations, *(leaf for leaf in leaves if isinstance(leaf, Point)))

@@ -75,7 +75,7 @@ class Result:
 
     @property
     def evaluations_per_sample(self) -> float:
-        """Evaluations of the chain that produced a sample, on average: the paper's accounting."""
+        """Evaluations of the chain that produced a sample, on average: the paper's accounting, if it has one draw."""
         return float(self.evaluations.total().count / self.samples.shape[0])
 
     @property

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cdsampler._typing import Array
-from cdsampler.density import AbstractLogDensity, Evaluations
+from cdsampler.density import AbstractLogDensity, Evaluations, coordinate_names
 from cdsampler.errors import InvalidInputError
 from cdsampler.samplers import (
     NRPT,
@@ -106,12 +106,11 @@ def run(
     KeyboardInterrupt
         Interrupted before any chain was complete.
     """
-    centre = _checked(density, n_samples, anchor, anchor_scale, seed, chunk_size)
+    check_counts(n_samples, seed, chunk_size)
+    centre = _checked(density, anchor, anchor_scale)
     began, compiled = time.perf_counter(), compilation_seconds()
     key_chains, key_anchors = jax.random.split(jax.random.key(seed))
-    widest = cache_width(sampler, density)
-    # Few long chains are shared out between cores, too.
-    width, n_groups = group_width(n_samples, widest if harvest.n_draws == 1 else min(widest, WIDTH_OF_LONG_CHAINS))
+    width, n_groups = grouping(sampler, density, n_samples, harvest)
     total = harvest_cost(sampler, harvest) * width * n_groups
     n_at_once = n_groups if chunk_size is None else max(1, chunk_size // width)
     ledger = Ledger()
@@ -130,16 +129,22 @@ def run(
 
     outcomes, is_partial = run_jobs(work, range(n_groups), ledger, report, n_at_once)
     timing = Timing(time.perf_counter() - began, compilation_seconds() - compiled)
-    names = getattr(density, "names", tuple(f"x{i}" for i in range(density.dim)))
     tuning = Evaluations.zero().total() if tuning_evaluations is None else tuning_evaluations.total()
     kept = sum(int(outcome.evaluations.total().count) for outcome in outcomes)
-    return _assemble(sampler, outcomes, tuning, ledger.made - kept, seed, names, timing, is_partial)
+    return _assemble(sampler, outcomes, tuning, ledger.made - kept, seed, coordinate_names(density), timing, is_partial)
 
 
 def harvest_cost(sampler: AbstractSampler, harvest: Harvest) -> int:
     """Return the evaluations of one chain with all its draws."""
     later = sum(stage.cost_init() + stage.cost_step() * int(stage.n_steps) for stage in sampler.stages()[1:])
     return sampler.cost() + (harvest.n_draws - 1) * later
+
+
+def grouping(sampler: AbstractSampler, density: AbstractLogDensity, n_chains: int, harvest: Harvest) -> tuple[int, int]:
+    """Return the width and number of the groups that `run` executes; their product counts spare chains, too."""
+    widest = cache_width(sampler, density)
+    # Few long chains are shared out between cores, too.
+    return group_width(n_chains, widest if harvest.n_draws == 1 else min(widest, WIDTH_OF_LONG_CHAINS))
 
 
 def group_width(n_samples: int, widest: int) -> tuple[int, int]:
@@ -173,20 +178,17 @@ def _anchors(keys: Array, centre: Array, scale: Array) -> Array:
     return jax.vmap(lambda key: centre + scale * jax.random.normal(key, centre.shape, centre.dtype))(keys)
 
 
-def _checked(
-    density: AbstractLogDensity,
-    n_samples: int,
-    anchor: Any,
-    anchor_scale: float,
-    seed: int,
-    chunk_size: int | None,
-) -> Array:
+def check_counts(n_samples: int, seed: int, chunk_size: int | None) -> None:
+    """Raise `InvalidInputError` for a bad number of samples, seed or chunk size."""
     if isinstance(n_samples, bool) or not isinstance(n_samples, int | np.integer) or n_samples < 1:
         raise InvalidInputError(f"n_samples must be a positive integer, got {n_samples!r}.")
     if chunk_size is not None and chunk_size < 1:
         raise InvalidInputError(f"chunk_size must be at least 1, got {chunk_size}.")
     if not 0 <= seed < 2**63:
         raise InvalidInputError(f"seed must lie in [0, 2^63), got {seed}.")
+
+
+def _checked(density: AbstractLogDensity, anchor: Any, anchor_scale: float) -> Array:
     if not (np.isfinite(anchor_scale) and anchor_scale >= 0):
         raise InvalidInputError(f"anchor_scale must be finite and not negative, got {anchor_scale}.")
     centre = np.asarray(anchor, dtype=np.float64)

@@ -1,4 +1,5 @@
 import dataclasses
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from cdsampler.charts import TransformedLogDensity
-from cdsampler.density import AbstractLogDensity, Evaluations, LogDensity
+from cdsampler.density import AbstractLogDensity, Evaluations, LogDensity, coordinate_names
 from cdsampler.errors import InvalidInputError, SamplingWarning
 from cdsampler.samplers import CDS, Harvest
 from cdsampler.sampling._result import Result
-from cdsampler.sampling._run import Progress, cache_width, group_width, harvest_cost, run
+from cdsampler.sampling._run import Progress, check_counts, grouping, harvest_cost, run
 from cdsampler.sampling._warnings import RunWarning, check_warnings, effectiveness_warnings
 from cdsampler.tuning import Plan, RoundSummary, make_plan
 
@@ -94,7 +95,10 @@ def sample(
         The density isn't finite at any start, is plus infinity somewhere, or doesn't return a scalar.
     """
     density = _density(log_density, dim, names, value_and_grad)
+    check_counts(n_samples, seed, chunk_size)
     start = _checked(density, n_samples, start, scale, independent, budget, max_evaluations, reference_scale, replicas)
+    if plan is not None and not (start is None and reference_scale is None and replicas is None):
+        raise InvalidInputError("start, reference_scale and replicas belong to tuning: leave them out with a plan.")
     tuning = Evaluations.zero().total()
     if plan is None:
         plan = make_plan(
@@ -126,7 +130,7 @@ def sample(
         harvest=harvest,
         on_progress=on_progress,
     )
-    result = _in_target_coordinates(result, plan, getattr(density, "names", plan.names), shortage)
+    result = _in_target_coordinates(result, plan, coordinate_names(density), shortage)
     for warning in result.warnings:
         warnings.warn(str(warning), SamplingWarning, stacklevel=2)
     return result
@@ -146,6 +150,8 @@ def _density(
     if isinstance(log_density, AbstractLogDensity):
         if dim is not None and dim != log_density.dim:
             raise InvalidInputError(f"dim={dim}, but the density has {log_density.dim} coordinates: leave dim out.")
+        if names is not None or value_and_grad is not None:
+            raise InvalidInputError("names and value_and_grad belong to the density object: give them to LogDensity.")
         return log_density
     if dim is None:
         raise InvalidInputError("dim is missing: give the number of coordinates of the log density.")
@@ -163,8 +169,6 @@ def _checked(
     reference_scale: float | None,
     replicas: int | None,
 ) -> np.ndarray | None:
-    if isinstance(n_samples, bool) or not isinstance(n_samples, int | np.integer) or n_samples < 1:
-        raise InvalidInputError(f"n_samples must be a positive integer, got {n_samples!r}.")
     for name, value in (("scale", scale), ("reference_scale", reference_scale)):
         if value is not None and not (np.isfinite(value) and value > 0):
             raise InvalidInputError(f"{name} must be positive and finite, got {value!r}.")
@@ -212,9 +216,7 @@ def _allocated(
     wanted = build(burn_in, thinning)
     if left is None:
         return *wanted, []
-    widest = cache_width(sampler, seen)
-    width, n_groups = group_width(n_chains, widest if n_draws == 1 else min(widest, 32))
-    executed = width * n_groups
+    executed = math.prod(grouping(sampler, seen, n_chains, wanted[1]))
     if harvest_cost(*wanted) * executed <= left:
         return *wanted, []
     base = harvest_cost(*build(0, 0))

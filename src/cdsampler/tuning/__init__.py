@@ -1,11 +1,11 @@
 """Choices made on a small pilot group of chains, then frozen."""
 
 from cdsampler.tuning._autotune import make_plan as make_plan
+from cdsampler.tuning._checks import Checks as Checks
 from cdsampler.tuning._mode import Mode as Mode
 from cdsampler.tuning._mode import find_mode as find_mode
 from cdsampler.tuning._pilot import Pilot as Pilot
 from cdsampler.tuning._pilot import PilotRound as PilotRound
 from cdsampler.tuning._pilot import tune as tune
-from cdsampler.tuning._plan import Checks as Checks
 from cdsampler.tuning._plan import Plan as Plan
 from cdsampler.tuning._plan import RoundSummary as RoundSummary

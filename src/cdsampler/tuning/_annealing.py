@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cdsampler._typing import Array, PRNGKey, Scalar
-from cdsampler.density import AbstractLogDensity, Evaluations, Point
-from cdsampler.errors import DensityError
+from cdsampler.density import AbstractLogDensity, Evaluations, Point, check_bounded
 from cdsampler.kernels import MALA, draw_noise
 from cdsampler.paths import AbstractReference, AnnealingPath, FlatReference
 
@@ -92,7 +91,7 @@ def anneal(
     key_start, key_inside, key_moves = jax.random.split(rng_key, 3)
     path = AnnealingPath(reference, density, jnp.asarray(anchor, density.dtype))
     points, cost = _draw(path, jax.random.split(key_start, n_chains))
-    _check_bounded(cost, points)
+    check_bounded(cost, points)
     made = cost
     inside = _inside(points, key_inside)
     if inside is None:
@@ -114,7 +113,7 @@ def anneal(
         points, step, cost = _move(
             path, points, key, jnp.asarray(beta), jnp.asarray(float(steps[-1])), jnp.int32(moves)
         )
-        _check_bounded(cost, points)
+        check_bounded(cost, points)
         made = made + cost
         rejection.append(_swap_rejection(beta - betas[-1], ratio, np.asarray(points.log_ratio, dtype=np.float64)))
         betas.append(beta)
@@ -148,13 +147,13 @@ def local_chains(
     """
     path = AnnealingPath(FlatReference(), density, jnp.asarray(start, density.dtype))
     point, made = _evaluate(path)
-    _check_bounded(made, jax.tree.map(lambda a: a[None], point))
+    check_bounded(made, point)
     points = jax.tree.map(lambda a: jnp.broadcast_to(a, (n_chains, *a.shape)), point)
     step, kept = jnp.asarray(density.dim ** (-1 / 3)), []
     for half in range(2):
         key = jax.random.fold_in(rng_key, half)
         points, step, cost = _move(path, points, key, jnp.ones(()), step, jnp.int32(n_moves // 2))
-        _check_bounded(cost, points)
+        check_bounded(cost, points)
         made = made + cost
         kept.append(points)
     positions = np.concatenate([np.asarray(p.position) for p in kept])
@@ -215,14 +214,3 @@ def _inside(points: Point, rng_key: PRNGKey) -> Point | None:
     chosen = np.array(jax.random.choice(rng_key, jnp.asarray(inside), (n,)))
     chosen[inside] = inside
     return jax.tree.map(lambda a: a[chosen], points)
-
-
-def _check_bounded(cost: Evaluations, points: Point) -> None:
-    if int(cost.total().pos_inf) == 0:
-        return
-    where = np.flatnonzero(np.asarray(points.target.log_density) == np.inf)
-    shown = f" at {np.array2string(np.asarray(points.position)[where[0]], threshold=20)}" if len(where) else ""
-    raise DensityError(
-        f"The log density is +inf{shown}: the target is unbounded there, and no sampler can be right. Bound it, or "
-        "return -inf where it is not defined."
-    )

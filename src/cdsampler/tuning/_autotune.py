@@ -1,27 +1,26 @@
 """From a density to a plan: survey, learn, compare, verify, allocate."""
 
-import warnings
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from cdsampler.charts import AffineChart, TransformedLogDensity
-from cdsampler.density import AbstractLogDensity
+from cdsampler.density import AbstractLogDensity, coordinate_names
 from cdsampler.errors import InvalidInputError
 from cdsampler.kernels import HMC, MALA, AbstractKernel
 from cdsampler.paths import GaussianReference, equal_rejection_schedule
 from cdsampler.tuning._account import Account
-from cdsampler.tuning._agreement import energy_test
 from cdsampler.tuning._annealing import anneal
+from cdsampler.tuning._checks import Checks, take_checks
+from cdsampler.tuning._draws import Draws
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
-from cdsampler.tuning._plan import Checks, Plan, RoundSummary
+from cdsampler.tuning._plan import Plan, RoundSummary
 from cdsampler.tuning._rounds import interpolated_steps
-from cdsampler.tuning._survey import Draws, Survey, survey
+from cdsampler.tuning._survey import Survey, survey
 from cdsampler.tuning._tempering import (
     Ladder,
-    Pilot,
+    PilotGroup,
     Verified,
     cheapest_count,
     learn,
@@ -94,7 +93,7 @@ def make_plan(
     else:
         found = _forced(density, keys[0], account, start, reference_scale, effort, rng)
     n_chains = max(2 * int(effort * N_PILOT_CHAINS / 2), 8)
-    pilot = Pilot(
+    pilot = PilotGroup(
         found.density, found.centre, keys[1], account, n_chains=n_chains, n_replicas=n_replicas, on_round=on_round
     )
     draws, surprise, learned = found.draws, 0.0, None
@@ -103,15 +102,17 @@ def make_plan(
         learned, draws, surprise = learn(pilot, found, rng)
     ladder = wide if learned is None or _is_cheaper(wide, learned) else learned
     starts = spread_starts(draws, ladder.fit or found.fit, n_chains // 2, rng)
-    verified = verify(pilot, ladder, MALA(1.0), starts, max(32, 4 * len(ladder.betas)))
+    length = _first_length(ladder)
+    verified = verify(pilot, ladder, MALA(1.0), starts, length)
     if verified is None:
+        spent, round_cost = int(account.spent.count), n_chains * len(ladder.betas) * (length + len(ladder.betas) + 1)
         raise InvalidInputError(
-            f"max_evaluations={max_evaluations} is too small: tuning may take {limit} of it, has made "
-            f"{int(account.spent.count)} evaluations and can't pay for a round of {n_chains} chains with "
-            f"{len(ladder.betas)} replicas. Allow at least {10 * (max_evaluations or 0)}."
+            f"max_evaluations={max_evaluations} is too small: tuning may take {limit} of it, has made {spent} "
+            f"evaluations and can't pay for a round of {n_chains} chains with {len(ladder.betas)} replicas. Allow "
+            f"about {int((spent + round_cost) / TUNING_SHARE)}."
         )
     kernel, verified = _faster_kernel(pilot, verified, starts, found.fit)
-    checks = _checks(found, verified, draws, surprise, density, rng)
+    checks = take_checks(found, verified, draws, surprise, density, rng)
     return _frozen(density, found, verified, kernel, pilot, checks)
 
 
@@ -146,8 +147,7 @@ def _forced(
         )
     draws = Draws.none(density.dim).joined(annealed.positions, annealed.log_density, np.arange(n))
     fit = fit_mixture(draws.positions, draws.chains, origin, 1.0, rng)
-    highest = float(draws.log_density.max())
-    return Survey(chart, seen, origin, 1.0, annealed, draws, fit, highest, 0.0, True)
+    return Survey(chart, seen, origin, 1.0, annealed, draws, fit, unseen=0.0, is_bounded=True)
 
 
 def _wide_ladder(found: Survey, n_replicas: int | None) -> Ladder:
@@ -163,6 +163,10 @@ def _wide_ladder(found: Survey, n_replicas: int | None) -> Ladder:
     betas = equal_rejection_schedule(annealed.betas, annealed.rejection, n)
     steps = interpolated_steps(betas, annealed.betas, annealed.step_sizes)
     return Ladder(reference, None, betas, steps, np.full(n - 1, barrier / (n - 1)))
+
+
+def _first_length(ladder: Ladder) -> int:
+    return max(32, 4 * len(ladder.betas))
 
 
 def _is_cheaper(wide: Ladder, learned: Ladder) -> bool:
@@ -185,7 +189,7 @@ def local_autocorrelation(jump: float, variance: float) -> float:
 
 
 def _faster_kernel(
-    pilot: Pilot, verified: Verified, starts: np.ndarray, fit: MixtureFit
+    pilot: PilotGroup, verified: Verified, starts: np.ndarray, fit: MixtureFit
 ) -> tuple[AbstractKernel, Verified]:
     """Return MALA, or HMC where MALA is slow and HMC moves farther per evaluation on the geometric mean over β."""
     ladder, measured = verified.ladder, verified.measured
@@ -207,60 +211,8 @@ def _faster_kernel(
             trial_ladder = ladder._replace(step_sizes=tried.step_sizes)
     if isinstance(best, MALA):
         return best, verified
-    again = verify(pilot, trial_ladder, best, starts, max(32, 4 * len(ladder.betas)))
+    again = verify(pilot, trial_ladder, best, starts, _first_length(ladder))
     return (MALA(1.0), verified) if again is None else (best, again)
-
-
-def _checks(
-    found: Survey,
-    verified: Verified,
-    draws: Draws,
-    surprise: float,
-    density: AbstractLogDensity,
-    rng: np.random.Generator,
-) -> Checks:
-    measured, ladder = verified.measured, verified.ladder
-    chains = np.moveaxis(measured.cold, 0, 1)
-    cold, log_density = measured.cold.reshape(-1, density.dim), measured.cold_log_density.reshape(-1)
-    n = verified.n_from_reference
-    cover = distance = float("nan")
-    if ladder.fit is None:
-        cover, distance = _cover(cold, log_density, found)
-    else:
-        surprise = max(surprise, ladder.fit.wide_share(np.unique(cold, axis=0)))
-    _, p = energy_test(chains[:n], chains[n:], rng)
-    moved = np.ptp(measured.cold, axis=0).max(axis=1) > 0
-    finite = log_density[np.isfinite(log_density)]
-    typical = float(np.max(np.abs(finite))) if len(finite) else 0.0
-    return Checks(
-        cover=cover,
-        distance=distance,
-        agreement_p=p,
-        unseen=found.unseen,
-        surprise=surprise,
-        mode_gap=max(found.mode_log_density, float(draws.log_density.max())) - float(log_density.max()),
-        typical_gap=0.5 * density.dim + 5.0,
-        size_ratio=(ladder.fit or found.fit).size_ratio(),
-        is_bounded=found.is_bounded,
-        stuck=float(np.mean(~moved)),
-        resolution=float(np.finfo(density.dtype).eps) * typical,
-        smallest_acceptance=float(measured.acceptance[1:].min()),
-    )
-
-
-def _cover(cold: np.ndarray, log_density: np.ndarray, found: Survey) -> tuple[float, float]:
-    """Return the part of sd(log ref) that ℓ doesn't explain, and the distance from the reference in its widths."""
-    squares = np.sum((cold - found.centre) ** 2, axis=1) / found.width**2
-    inside = np.isfinite(log_density)
-    log_reference, ell = -0.5 * squares[inside], log_density[inside]
-    distance = float(np.sqrt(np.median(squares) / cold.shape[1]))
-    if len(ell) < 3:
-        return float("nan"), distance
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        correlation = np.corrcoef(log_reference, ell)[0, 1]
-    explained = correlation**2 if np.isfinite(correlation) else 0.0
-    return float(log_reference.std() * np.sqrt(max(1 - explained, 0.0))), distance
 
 
 def _frozen(
@@ -268,30 +220,28 @@ def _frozen(
     found: Survey,
     verified: Verified,
     kernel: AbstractKernel,
-    pilot: Pilot,
+    pilot: PilotGroup,
     checks: Checks,
 ) -> Plan:
     ladder, measured = verified.ladder, verified.measured
-    length = HMC(1.0, 1).evaluations_per_step if isinstance(kernel, MALA) else kernel.evaluations_per_step
+    length = kernel.evaluations_per_step
     is_mala = isinstance(kernel, MALA)
     cold_step = float(measured.step_sizes[-1])
     langevin = cold_step if is_mala else 0.5 * cold_step**2
     tau = local_autocorrelation(float(measured.jump[-1]), found.fit.local_variance())
-    n_transport = int(np.clip(np.ceil(tau * (1 if is_mala else length)), 1, MAX_TRANSPORT_STEPS))
+    n_transport = int(np.clip(np.ceil(tau * length), 1, MAX_TRANSPORT_STEPS))
     per_restart = 1 / verified.restart_rate if verified.restart_rate > 0 else 16.0 * len(ladder.betas)
     ramp = len(ladder.betas) - 1
     mixture = None
     if ladder.fit is not None:
         fit = ladder.fit
         mixture = {"means": fit.means, "scale_trils": fit.scale_trils, "labels": fit.labels, "weights": fit.weights}
-    names = getattr(density, "names", tuple(f"x{i}" for i in range(density.dim)))
     spent = pilot.account.spent
     return Plan(
-        names=tuple(names),
-        dtype=str(density.dtype),
+        names=coordinate_names(density),
         shift=np.asarray(found.chart.shift, dtype=np.float64),
         scale_tril=np.asarray(found.chart.scale_tril, dtype=np.float64),
-        centre=np.asarray(jnp.asarray(found.centre), dtype=np.float64),
+        centre=found.centre,
         width=float(found.width),
         mixture=mixture,
         betas=ladder.betas,

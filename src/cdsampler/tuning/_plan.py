@@ -16,6 +16,7 @@ from cdsampler.interpolants import Linear, geometric_times
 from cdsampler.kernels import HMC, MALA, AbstractKernel
 from cdsampler.paths import AbstractReference, GaussianReference, MixtureReference
 from cdsampler.samplers import CDS, NRPT, constant_step_variances
+from cdsampler.tuning._checks import Checks
 
 FORMAT = 1
 
@@ -48,60 +49,12 @@ class RoundSummary(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Checks:
-    """What the pilot saw that bears on trust.
-
-    Attributes
-    ----------
-    cover : float
-        Standard deviation of log ref over the cold chain's draws that ℓ doesn't explain; should be about 1 or less
-        for a Gaussian reference. NaN for a learned one.
-    distance : float
-        Median Mahalanobis distance of cold draws from the reference's centre, per √dim. NaN for a learned one.
-    agreement_p : float
-        Permutation p-value of equal distributions from two starts: the modes found, and the reference.
-    unseen : float
-        Estimated mass of modes that no chain of the survey found.
-    surprise : float
-        Share of the last round's draws that no component of the reference explained.
-    mode_gap : float
-        Log density of the highest point known above the highest that the cold chain visited.
-    typical_gap : float
-        That difference for a Gaussian of this dimension, with a margin.
-    size_ratio : float
-        Widest over narrowest mode, in geometric mean standard deviations; 1 if there is one.
-    is_bounded : bool
-        Whether the draws stopped spreading when the reference was widened.
-    stuck : float
-        Share of pilot chains whose cold replica never moved.
-    resolution : float
-        Spacing of floating-point numbers at the log densities of the cold chain, in nats.
-    smallest_acceptance : float
-        Of the local kernel over replicas.
-    """
-
-    cover: float = float("nan")
-    distance: float = float("nan")
-    agreement_p: float = float("nan")
-    unseen: float = 0.0
-    surprise: float = 0.0
-    mode_gap: float = 0.0
-    typical_gap: float = float("inf")
-    size_ratio: float = 1.0
-    is_bounded: bool = True
-    stuck: float = 0.0
-    resolution: float = 0.0
-    smallest_acceptance: float = 1.0
-
-
-@dataclass(frozen=True)
 class Plan:
     """A frozen sampler, in coordinates in which the target is about isotropic near a mode.
 
     Attributes
     ----------
     names : tuple of str
-    dtype : str
     shift : ndarray, shape (dim,)
         The anchor, in target coordinates.
     scale_tril : ndarray, shape (dim, dim)
@@ -136,7 +89,6 @@ class Plan:
     """
 
     names: tuple[str, ...]
-    dtype: str
     shift: np.ndarray
     scale_tril: np.ndarray
     centre: np.ndarray

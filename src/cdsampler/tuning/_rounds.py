@@ -101,10 +101,8 @@ def run_round(
     state: Any,
     start: int,
     length: int,
-    *,
-    adapts: bool = True,
 ) -> tuple[Any, Measured]:
-    """Advance all chains together and measure over the round's second half.
+    """Advance all chains together, adapting step sizes to pooled acceptances, and measure over the round's second half.
 
     Parameters
     ----------
@@ -116,13 +114,9 @@ def run_round(
         Steps made so far.
     length
         Steps of this round.
-    adapts
-        Whether step sizes adapt, to each replica's pooled acceptance; then the result has their mean logs.
     """
     before = np.asarray(state.statistics.restarts)
-    state, measured = _round(
-        nrpt, stage, density, keys, anchors, state, jnp.int32(start), jnp.int32(length), jnp.asarray(adapts)
-    )
+    state, measured = _round(nrpt, stage, density, keys, anchors, state, jnp.int32(start), jnp.int32(length))
     steps, acceptance, rejection, jump, cold, cold_log_density = (np.asarray(a, dtype=np.float64) for a in measured)
     restarts = np.asarray(state.statistics.restarts) - before
     n_recorded = length - length // 2
@@ -140,7 +134,6 @@ def _round(
     state: Any,
     start: Array,
     length: Array,
-    adapts: Array,
 ) -> tuple[Any, tuple[Array, ...]]:
     half = length // 2
     own = jnp.arange(nrpt.n_replicas)
@@ -160,7 +153,7 @@ def _round(
         # is drawn from the reference has none.
         is_home = (tuned.level(index) == own) & (own >= int(nrpt.reference.is_proper))
         adapted = adapt_step_size(tuned.kernel, acceptance, i, delay=length // 4)
-        step_sizes = jnp.where(is_home & adapts, adapted, step_sizes)
+        step_sizes = jnp.where(is_home, adapted, step_sizes)
         weight = (i >= half).astype(acceptance.dtype)
         jump = jnp.mean(info.jump, axis=0)
         new = (jnp.log(step_sizes).astype(acceptance.dtype), acceptance, rejection, jump)

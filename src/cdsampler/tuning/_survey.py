@@ -9,11 +9,12 @@ import numpy as np
 
 from cdsampler._typing import Array, PRNGKey
 from cdsampler.charts import AffineChart, TransformedLogDensity
-from cdsampler.density import AbstractLogDensity, Evaluations
+from cdsampler.density import AbstractLogDensity, Evaluations, Point, check_bounded
 from cdsampler.errors import DensityError
-from cdsampler.paths import GaussianReference
+from cdsampler.paths import AnnealingPath, FlatReference, GaussianReference
 from cdsampler.tuning._account import Account
 from cdsampler.tuning._annealing import Annealed, anneal, local_chains
+from cdsampler.tuning._draws import Draws
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
 from cdsampler.tuning._mode import find_mode
 from cdsampler.tuning._whitening import curvature_chart
@@ -29,51 +30,6 @@ STUCK = 30.0
 STEEP, SAME, MAX_CLIMBS = 25.0, 6.0, 60
 # Exploration goes on while the estimated mass of unseen modes (Good and Turing) is above this.
 UNSEEN = 0.005
-
-
-class Draws(NamedTuple):
-    """A pilot's draws, in chart coordinates.
-
-    Attributes
-    ----------
-    positions : ndarray, shape (n_draws, dim)
-    log_density : ndarray, shape (n_draws,)
-    chains : ndarray of int, shape (n_draws,)
-        Which chain each came from.
-    groups : ndarray of int, shape (n_draws,)
-        Equal numbers mark draws known to come from one mode; -1 is not known.
-    roughness : ndarray, shape (n_draws,)
-        See `Annealed`; zero where it wasn't looked at.
-    """
-
-    positions: np.ndarray
-    log_density: np.ndarray
-    chains: np.ndarray
-    groups: np.ndarray
-    roughness: np.ndarray
-
-    def joined(
-        self,
-        positions: np.ndarray,
-        log_density: np.ndarray,
-        chains: np.ndarray,
-        group: int = -1,
-        roughness: np.ndarray | None = None,
-    ) -> "Draws":
-        """Return these and further draws, whose chains are numbered on from these."""
-        first = int(self.chains.max()) + 1 if len(self.chains) else 0
-        return Draws(
-            np.concatenate([self.positions, positions]),
-            np.concatenate([self.log_density, log_density]),
-            np.concatenate([self.chains, first + chains]),
-            np.concatenate([self.groups, np.full(len(positions), group)]),
-            np.concatenate([self.roughness, np.zeros(len(positions)) if roughness is None else roughness]),
-        )
-
-    @classmethod
-    def none(cls, dim: int) -> "Draws":
-        """Return no draws."""
-        return cls(np.zeros((0, dim)), np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
 
 class Survey(NamedTuple):
@@ -93,8 +49,6 @@ class Survey(NamedTuple):
     draws : Draws
         Where chains ended.
     fit : MixtureFit
-    mode_log_density : float
-        The highest mode's.
     unseen : float
         Estimated mass of modes that no chain found.
     is_bounded : bool
@@ -108,7 +62,6 @@ class Survey(NamedTuple):
     annealed: Annealed | None
     draws: Draws
     fit: MixtureFit
-    mode_log_density: float
     unseen: float
     is_bounded: bool
 
@@ -153,7 +106,7 @@ def survey(
     draws = _around(seen, origin, 0, keys[2], account, effort, Draws.none(density.dim))
     scan = _scan(seen, keys[3], account, effort)
     draws = draws.joined(scan.positions, scan.log_density, np.arange(len(scan.positions)), -1, scan.roughness)
-    centre, needed = _cover(scan.positions) if len(scan.positions) else _cover(draws.positions)
+    centre, needed = cover_of(scan.positions) if len(scan.positions) else cover_of(draws.positions)
     width = WIDTH_MARGIN * max(needed, 1.0)
     annealed = None
     n_chains, unseen = max(int(effort * N_EXPLORE), 16), 1.0
@@ -169,7 +122,7 @@ def survey(
         if batch % 2 == 0:
             annealed = found
             continue
-        width = max(width, WIDTH_MARGIN * _cover(found.positions)[1])
+        width = max(width, WIDTH_MARGIN * cover_of(found.positions)[1])
         fit = fit_mixture(draws.positions, draws.chains, centre, width, rng, groups=draws.groups)
         unseen = float(np.sum(fit.n_members == 1)) / len(np.unique(draws.chains))
         if unseen <= UNSEEN:
@@ -177,8 +130,7 @@ def survey(
         n_chains *= 2
     draws = _around_striking(seen, draws, keys[4], account, effort)
     fit = fit_mixture(draws.positions, draws.chains, centre, width, rng, groups=draws.groups)
-    highest = float(draws.log_density.max())
-    return Survey(chart, seen, centre, width, annealed, draws, fit, highest, unseen, scan.is_bounded)
+    return Survey(chart, seen, centre, width, annealed, draws, fit, unseen, scan.is_bounded)
 
 
 class _Scan(NamedTuple):
@@ -196,12 +148,11 @@ def _starting_point(
     origin = jnp.zeros((1, density.dim), density.dtype)
     normal = scale * jax.random.normal(rng_key, (127, density.dim), density.dtype)
     for candidates in (origin, normal):
-        values, cost = _values(density, candidates)
+        points, cost = _evaluate_all(density, candidates)
         account.charge(cost)
-        if int(cost.total().pos_inf):
-            where = np.asarray(candidates)[int(np.argmax(np.asarray(values) == np.inf))]
-            raise DensityError(f"The log density is +inf at {np.array2string(where, threshold=20)}: it is unbounded.")
-        best = int(np.argmax(np.asarray(values)))
+        check_bounded(cost, points)
+        values = np.asarray(points.target.log_density)
+        best = int(np.argmax(values))
         if np.isfinite(values[best]):
             return np.asarray(candidates[best], dtype=np.float64)
     raise DensityError(
@@ -211,9 +162,10 @@ def _starting_point(
 
 
 @eqx.filter_jit
-def _values(density: AbstractLogDensity, positions: Array) -> tuple[Array, Evaluations]:
-    values, _, costs = jax.vmap(density.value_and_gradient)(positions)
-    return values, costs.sum()
+def _evaluate_all(density: AbstractLogDensity, positions: Array) -> tuple[Point, Evaluations]:
+    path = AnnealingPath(FlatReference(), density, positions[0])
+    points, costs = jax.vmap(path.evaluate)(positions)
+    return points, costs.sum()
 
 
 def _climb(density: AbstractLogDensity, start: np.ndarray, account: Account) -> np.ndarray:
@@ -281,7 +233,7 @@ def _scan(density: AbstractLogDensity, rng_key: PRNGKey, account: Account, effor
     while width <= GREATEST_WIDTH and account.affords(60 * n_chains):
         found = _annealed(density, origin, width, jax.random.fold_in(rng_key, number), n_chains, account)
         if found is not None:
-            needed = max(_cover(found.positions)[1], 1e-30)
+            needed = max(cover_of(found.positions)[1], 1e-30)
             kept = _Scan(found.positions, found.log_density, found.roughness, width >= SCAN_MARGIN * needed)
         if width >= max(LEAST_LAST_WIDTH, SCAN_MARGIN * needed):
             break
@@ -316,7 +268,7 @@ def _annealed(
     )
 
 
-def _cover(positions: np.ndarray) -> tuple[np.ndarray, float]:
+def cover_of(positions: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the centre, and the width at which log ref varies by 1 over the draws and no axis sticks out."""
     centre = positions.mean(axis=0)
     squares = np.sum((positions - centre) ** 2, axis=1)

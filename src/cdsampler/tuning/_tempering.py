@@ -14,10 +14,11 @@ from cdsampler.kernels import MALA, AbstractKernel
 from cdsampler.paths import AbstractReference, MixtureReference, equal_rejection_schedule
 from cdsampler.samplers import NRPT, chain_keys, stepping_stones
 from cdsampler.tuning._account import Account
+from cdsampler.tuning._draws import Draws
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
 from cdsampler.tuning._plan import RoundSummary
 from cdsampler.tuning._rounds import Measured, interpolated_steps, run_round, start_chains, with_numbers
-from cdsampler.tuning._survey import Draws, Survey
+from cdsampler.tuning._survey import Survey
 
 FIRST_REPLICAS, MAX_REPLICAS = 4, 64
 FIRST_ROUND, MAX_LEARNING_ROUNDS, MAX_MEASURING_ROUNDS = 16, 5, 6
@@ -66,7 +67,7 @@ class Verified(NamedTuple):
     n_from_reference: int
 
 
-class Pilot:
+class PilotGroup:
     """The pilot group: its target, its accounts and the rounds it has made."""
 
     def __init__(
@@ -134,7 +135,7 @@ class Pilot:
         self._on_round(summary)
 
 
-def learn(pilot: Pilot, survey: Survey, rng: np.random.Generator) -> tuple[Ladder | None, Draws, float]:
+def learn(pilot: PilotGroup, survey: Survey, rng: np.random.Generator) -> tuple[Ladder | None, Draws, float]:
     """Let a mixture reference learn from its own tempered draws, round after round.
 
     Parameters
@@ -180,7 +181,7 @@ def learn(pilot: Pilot, survey: Survey, rng: np.random.Generator) -> tuple[Ladde
 
 
 def verify(
-    pilot: Pilot, ladder: Ladder, kernel: AbstractKernel, starts: np.ndarray, first_length: int
+    pilot: PilotGroup, ladder: Ladder, kernel: AbstractKernel, starts: np.ndarray, first_length: int
 ) -> Verified | None:
     """Measure a ladder from two starts, in rounds of doubling length until restarts are seen or the account ends.
 
