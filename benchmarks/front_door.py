@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -50,12 +51,12 @@ def both_narrow(x: np.ndarray) -> float:
     return float(np.mean(np.all(np.abs(x - 8) < 0.5, axis=1)))
 
 
-LOUD: dict[str, tuple[Callable[[], LogDensity], dict[str, float], Callable[[np.ndarray], float]]] = {
+LOUD: dict[str, tuple[Callable[[], LogDensity], dict[str, Any], Callable[[np.ndarray], float]]] = {
     "spike": (lambda: LogDensity(spike, 8), {}, in_spike),
     "case-6": (lambda: LogDensity(widths, 2), {}, both_narrow),
     "case-7": (
         lambda: LogDensity(lambda x: -0.5 * jnp.sum((x - 50) ** 2) / 0.0025, 2),
-        {"reference_scale": 1.0},
+        {"reference_scale": 1.0, "anchor": np.zeros(2)},
         lambda x: float(x.mean()),
     ),
     "gmnu-16, sd 30": (

@@ -73,7 +73,7 @@ def far(x):
 @pytest.mark.slow
 @pytest.mark.parametrize("replicas", [None, 2])
 def test_mass_far_from_a_forced_reference_warns_and_rates_stay_rates(draw, codes, replicas):
-    result = draw(far, 2, reference_scale=1.0, replicas=replicas)
+    result = draw(far, 2, reference_scale=1.0, anchor=[0.0, 0.0], replicas=replicas)
     assert "reference-too-far" in codes(result)
     rejection = result.tempering.rejection
     assert np.all((rejection >= 0) & (rejection <= 1))

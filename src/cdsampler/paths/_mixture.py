@@ -9,7 +9,8 @@ from cdsampler._typing import Array, Position, PRNGKey, Scalar
 from cdsampler.errors import InvalidInputError
 from cdsampler.paths._reference import AbstractReference
 
-# Programs are compiled anew for every number of components, so numbers are rounded up to a multiple of this.
+# Programs are compiled anew for every number of components and covariances, so both are rounded up to a multiple of
+# this (two covariances stay two: that is what shared ones need).
 COMPONENT_BLOCK = 16
 
 
@@ -54,6 +55,9 @@ class MixtureReference(AbstractReference):
         _check(m, trils, groups, w)
         dim = m.shape[1]
         # Padding keeps the number of compiled programs small; its components have weight zero.
+        if len(trils) > 2:
+            spare = np.broadcast_to(np.eye(dim), (-len(trils) % COMPONENT_BLOCK, dim, dim))
+            trils = np.concatenate([trils, spare])
         n_pad = -len(m) % COMPONENT_BLOCK
         m = np.concatenate([m, np.zeros((n_pad, dim))])
         groups = np.concatenate([groups, np.zeros(n_pad, np.int32)])

@@ -30,6 +30,7 @@ def sample(
     *,
     seed: int = 0,
     start: Any = None,
+    anchor: Any = None,
     scale: float = 1.0,
     independent: bool = False,
     budget: int | None = None,
@@ -56,7 +57,9 @@ def sample(
     seed
         Same seed, same samples bit for bit on one kind of device, whatever the chunk size.
     start : array_like, shape (dim,), optional
-        A point inside the support, e.g. a guess of a mode.
+        Where the search for a mode starts: a point inside the support.
+    anchor : array_like, shape (dim,), optional
+        Where the reference is centred; default the mode that the search finds.
     scale
         Rough standard deviation of the parameters; only used where the density doesn't tell.
     independent
@@ -68,7 +71,7 @@ def sample(
     plan
         Reuse the plan of an earlier result: no tuning.
     reference_scale
-        Force the reference `N(start, reference_scale² I)`; by default it is learned.
+        Force the reference `N(anchor, reference_scale² I)`; by default it is learned.
     replicas
         Force the number of replicas.
     names
@@ -96,15 +99,19 @@ def sample(
     """
     density = _density(log_density, dim, names, value_and_grad)
     check_counts(n_samples, seed, chunk_size)
-    start = _checked(density, n_samples, start, scale, independent, budget, max_evaluations, reference_scale, replicas)
-    if plan is not None and not (start is None and reference_scale is None and replicas is None):
-        raise InvalidInputError("start, reference_scale and replicas belong to tuning: leave them out with a plan.")
+    _check(n_samples, scale, independent, budget, max_evaluations, reference_scale, replicas)
+    start, anchor = _point(density, "start", start), _point(density, "anchor", anchor)
+    if plan is not None and any(given is not None for given in (start, anchor, reference_scale, replicas)):
+        raise InvalidInputError(
+            "start, anchor, reference_scale and replicas belong to tuning: leave them out with a plan."
+        )
     tuning = Evaluations.zero().total()
     if plan is None:
         plan = make_plan(
             density,
             seed=seed,
             start=start,
+            anchor=anchor,
             scale=scale,
             reference_scale=reference_scale,
             n_replicas=replicas,
@@ -158,17 +165,15 @@ def _density(
     return LogDensity(log_density, dim, value_and_grad=value_and_grad, names=None if names is None else tuple(names))
 
 
-def _checked(
-    density: AbstractLogDensity,
+def _check(
     n_samples: int,
-    start: Any,
     scale: float,
     independent: bool,
     budget: int | None,
     max_evaluations: int | None,
     reference_scale: float | None,
     replicas: int | None,
-) -> np.ndarray | None:
+) -> None:
     for name, value in (("scale", scale), ("reference_scale", reference_scale)):
         if value is not None and not (np.isfinite(value) and value > 0):
             raise InvalidInputError(f"{name} must be positive and finite, got {value!r}.")
@@ -185,11 +190,14 @@ def _checked(
         raise InvalidInputError(
             f"max_evaluations={max_evaluations} is too small for {n_samples} samples: allow at least {least}."
         )
-    if start is None:
+
+
+def _point(density: AbstractLogDensity, name: str, given: Any) -> np.ndarray | None:
+    if given is None:
         return None
-    point = np.asarray(start, dtype=np.float64)
+    point = np.asarray(given, dtype=np.float64)
     if point.shape != (density.dim,) or not np.all(np.isfinite(point)):
-        raise InvalidInputError(f"start must be {density.dim} finite numbers, got {start!r}.")
+        raise InvalidInputError(f"{name} must be {density.dim} finite numbers, got {given!r}.")
     return point
 
 

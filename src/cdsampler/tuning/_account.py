@@ -2,20 +2,33 @@ from cdsampler.density import Evaluations
 
 
 class Account:
-    """What tuning has spent, and may still spend."""
+    """What tuning has spent, and may still spend.
 
-    def __init__(self, limit: int | None = None):
+    Parameters
+    ----------
+    limit
+        Default none.
+    reserve
+        Part of the limit that isn't touched until `release`.
+    """
+
+    def __init__(self, limit: int | None = None, reserve: int = 0):
         self._limit = limit
+        self._reserve = reserve
         self.spent = Evaluations.zero().total()
 
     def charge(self, evaluations: Evaluations) -> None:
         """Book evaluations that were made."""
         self.spent = (self.spent + evaluations.total()).total()
 
+    def release(self) -> None:
+        """Let the reserve be spent."""
+        self._reserve = 0
+
     @property
     def left(self) -> float:
-        """Evaluations that may still be made; infinite without a limit."""
-        return float("inf") if self._limit is None else max(self._limit - int(self.spent.count), 0)
+        """Evaluations that may be made now; infinite without a limit."""
+        return float("inf") if self._limit is None else max(self._limit - self._reserve - int(self.spent.count), 0)
 
     def affords(self, evaluations: float) -> bool:
         """Return whether that many more are allowed."""

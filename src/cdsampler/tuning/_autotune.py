@@ -17,7 +17,7 @@ from cdsampler.tuning._draws import Draws
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
 from cdsampler.tuning._plan import Plan, RoundSummary
 from cdsampler.tuning._rounds import interpolated_steps
-from cdsampler.tuning._survey import Survey, survey
+from cdsampler.tuning._survey import Survey, find_anchor, survey
 from cdsampler.tuning._tempering import (
     Ladder,
     PilotGroup,
@@ -44,6 +44,7 @@ def make_plan(
     *,
     seed: int = 0,
     start: np.ndarray | None = None,
+    anchor: np.ndarray | None = None,
     scale: float = 1.0,
     reference_scale: float | None = None,
     n_replicas: int | None = None,
@@ -59,12 +60,13 @@ def make_plan(
     seed
         The pilot's stream is none of the production's.
     start : array_like, shape (dim,), optional
-        Where the mode search starts, and the centre of a forced reference; default the origin or, if the density
-        isn't finite there, the best of some draws.
+        Where the mode search starts; default the origin or, if the density isn't finite there, the best of some draws.
+    anchor : array_like, shape (dim,), optional
+        Where the survey, or a forced reference, is centred; default the mode that the search finds.
     scale
         Standard deviation, in target units, to assume where the density doesn't tell; a hint.
     reference_scale
-        If given, the reference is forced to be `N(start, reference_scale² I)`, and nothing is learned.
+        If given, the reference is forced to be `N(anchor, reference_scale² I)`, and nothing is learned.
     n_replicas
         Default chosen.
     max_evaluations
@@ -84,14 +86,17 @@ def make_plan(
         The log density is not finite at any start, or plus infinity somewhere.
     """
     limit = None if max_evaluations is None else int(TUNING_SHARE * max_evaluations)
-    account = Account(limit)
+    # Without a measured round there is no plan, so that one's share is kept from survey and learning.
+    account = Account(limit, reserve=0 if limit is None else limit // 3)
     effort = 1.0 if limit is None else min(1.0, limit / FULL_EFFORT)
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 2**32 - 1), 3)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(keys[2])))
+    key_mode, key_survey = jax.random.split(keys[0])
+    centre = find_anchor(density, start, scale, key_mode, account) if anchor is None else anchor
     if reference_scale is None:
-        found = survey(density, keys[0], account, start=start, scale=scale, effort=effort)
+        found = survey(density, centre, key_survey, account, scale=scale, effort=effort)
     else:
-        found = _forced(density, keys[0], account, start, reference_scale, effort, rng)
+        found = _forced(density, centre, reference_scale, key_survey, account, effort, rng)
     n_chains = max(2 * int(effort * N_PILOT_CHAINS / 2), 8)
     pilot = PilotGroup(
         found.density, found.centre, keys[1], account, n_chains=n_chains, n_replicas=n_replicas, on_round=on_round
@@ -103,6 +108,7 @@ def make_plan(
     ladder = wide if learned is None or _is_cheaper(wide, learned) else learned
     starts = spread_starts(draws, ladder.fit or found.fit, n_chains // 2, rng)
     length = _first_length(ladder)
+    account.release()
     verified = verify(pilot, ladder, MALA(1.0), starts, length)
     if verified is None:
         spent, round_cost = int(account.spent.count), n_chains * len(ladder.betas) * (length + len(ladder.betas) + 1)
@@ -118,15 +124,14 @@ def make_plan(
 
 def _forced(
     density: AbstractLogDensity,
+    anchor: np.ndarray,
+    scale: float,
     rng_key: jax.Array,
     account: Account,
-    start: np.ndarray | None,
-    scale: float,
     effort: float,
     rng: np.random.Generator,
 ) -> Survey:
     """Return the survey of a reference that the caller insists on: one annealing from it, in units of its width."""
-    anchor = np.zeros(density.dim) if start is None else np.asarray(start, dtype=np.float64)
     chart = AffineChart(anchor, scale * np.eye(density.dim))
     seen = TransformedLogDensity(density, chart)
     n = max(int(128 * effort), 16)
@@ -143,7 +148,7 @@ def _forced(
     account.charge(annealed.evaluations)
     if len(annealed.positions) == 0:
         raise InvalidInputError(
-            f"None of {n} draws of the reference N(start, {scale:g}² I) lies inside the support: move or widen it."
+            f"None of {n} draws of the reference N(anchor, {scale:g}² I) lies inside the support: move or widen it."
         )
     draws = Draws.none(density.dim).joined(annealed.positions, annealed.log_density, np.arange(n))
     fit = fit_mixture(draws.positions, draws.chains, origin, 1.0, rng)

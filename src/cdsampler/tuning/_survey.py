@@ -68,25 +68,24 @@ class Survey(NamedTuple):
 
 def survey(
     density: AbstractLogDensity,
+    mode: np.ndarray,
     rng_key: PRNGKey,
     account: Account,
     *,
-    start: np.ndarray | None,
     scale: float,
     effort: float = 1.0,
 ) -> Survey:
-    """Find a mode, whiten its curvature, and anneal chains from ever wider references until nothing new turns up.
+    """Whiten the curvature at a mode, and anneal chains from ever wider references until nothing new turns up.
 
     Parameters
     ----------
     density
         Target.
+    mode : ndarray, shape (dim,)
+        Where the first reference is centred; a point inside the support.
     rng_key
     account
         Charged for every evaluation.
-    start : ndarray, shape (dim,), optional
-        Where the mode search starts; by default the origin or, if the density isn't finite there, the best of
-        draws of `N(0, scale² I)`.
     scale
         Standard deviation, in target units, to assume where the density doesn't tell.
     effort
@@ -95,16 +94,15 @@ def survey(
     Raises
     ------
     DensityError
-        The log density is not finite at any start, or plus infinity somewhere.
+        The log density is plus infinity somewhere.
     """
-    keys = jax.random.split(rng_key, 5)
-    mode = _climb(density, _starting_point(density, start, scale, keys[0], account), account)
+    keys = jax.random.split(rng_key, 4)
     chart = curvature_chart(density, mode, scale, account)
     seen = TransformedLogDensity(density, chart)
     origin = np.zeros(density.dim)
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(keys[1])))
-    draws = _around(seen, origin, 0, keys[2], account, effort, Draws.none(density.dim))
-    scan = _scan(seen, keys[3], account, effort)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(keys[0])))
+    draws = _around(seen, origin, 0, keys[1], account, effort, Draws.none(density.dim))
+    scan = _scan(seen, keys[2], account, effort)
     draws = draws.joined(scan.positions, scan.log_density, np.arange(len(scan.positions)), -1, scan.roughness)
     centre, needed = cover_of(scan.positions) if len(scan.positions) else cover_of(draws.positions)
     width = WIDTH_MARGIN * max(needed, 1.0)
@@ -115,7 +113,7 @@ def survey(
             break
         # Every other batch starts wider: a second opinion on where the mass ends.
         factor = WIDER if batch % 2 else 1.0
-        found = _annealed(seen, centre, factor * width, jax.random.fold_in(keys[4], batch), n_chains, account)
+        found = _annealed(seen, centre, factor * width, jax.random.fold_in(keys[3], batch), n_chains, account)
         if found is None:
             break
         draws = draws.joined(found.positions, found.log_density, np.arange(len(found.positions)), -1, found.roughness)
@@ -128,9 +126,34 @@ def survey(
         if unseen <= UNSEEN:
             break
         n_chains *= 2
-    draws = _around_striking(seen, draws, keys[4], account, effort)
+    draws = _around_striking(seen, draws, keys[3], account, effort)
     fit = fit_mixture(draws.positions, draws.chains, centre, width, rng, groups=draws.groups)
     return Survey(chart, seen, centre, width, annealed, draws, fit, unseen, scan.is_bounded)
+
+
+def find_anchor(
+    density: AbstractLogDensity, start: np.ndarray | None, scale: float, rng_key: PRNGKey, account: Account
+) -> np.ndarray:
+    """Climb to a mode.
+
+    Parameters
+    ----------
+    density
+        Target.
+    start : ndarray, shape (dim,), optional
+        By default the origin or, if the density isn't finite there, the best of 127 draws of `N(0, scale² I)`.
+    scale
+        See `start`.
+    rng_key
+    account
+        Charged for every evaluation.
+
+    Raises
+    ------
+    DensityError
+        The log density is not finite at any start, or plus infinity somewhere.
+    """
+    return _climb(density, _starting_point(density, start, scale, rng_key, account), account)
 
 
 class _Scan(NamedTuple):
