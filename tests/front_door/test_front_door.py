@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import cdsampler
-from cdsampler import DensityError, InvalidInputError, Plan, benchmark
+from cdsampler import DensityError, InvalidInputError, LogDensity, Plan, benchmark
 from cdsampler.sampling import read_netcdf
+from cdsampler.tuning import make_plan
 
 WEIGHTS = np.array([0.2, 0.3, 0.5])
 CENTRES = jnp.array([[-20.0, 0.0], [20.0, 0.0], [0.0, 30.0]])
@@ -126,6 +127,15 @@ def test_programs_do_not_grow_in_number_with_the_draws(result, caplog, log_compi
 
     assert any("_advance" in name for name in programs(5)), "the control: another number of chains is a new program"
     assert len(programs(25)) < 20, "some conversion for new shapes is fine, one program for each draw is not"
+
+
+def test_a_search_from_a_point_of_symmetry_leaves_the_saddle():
+    def two(x):
+        return jnp.logaddexp(-0.5 * jnp.sum((x - 6) ** 2), -0.5 * jnp.sum((x + 6) ** 2))
+
+    plan = make_plan(LogDensity(two, 2))
+    np.testing.assert_allclose(np.abs(plan.shift), 6, atol=0.01)
+    np.testing.assert_allclose(plan.scale_tril, np.eye(2), atol=0.01)
 
 
 def test_a_damaged_plan_is_named(tmp_path):

@@ -113,9 +113,11 @@ def _checked(exact: np.ndarray, result: Result) -> np.ndarray:
 def _title(result: Result, target_name: str) -> str:
     sampler, n = type(result.sampler).__name__, len(result.positions)
     partial = " (interrupted)" if result.is_partial else ""
+    n_draws = result.samples.shape[1]
+    chain = "sample" if n_draws == 1 else f"chain of {n_draws} draws"
     return (
         f"{target_name}: {count(n)} samples by {sampler}{partial}\n"
-        f"{count(result.evaluations_per_sample)} evaluations per sample, "
+        f"{count(result.evaluations_per_sample)} evaluations per {chain}, "
         f"{count(result.evaluations_per_returned_sample)} per returned sample with tuning"
     )
 

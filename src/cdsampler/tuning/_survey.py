@@ -17,7 +17,7 @@ from cdsampler.tuning._annealing import Annealed, anneal, local_chains
 from cdsampler.tuning._draws import Draws
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
 from cdsampler.tuning._mode import find_mode
-from cdsampler.tuning._whitening import curvature_chart
+from cdsampler.tuning._whitening import measure_curvature
 
 # Widths, in standard deviations at the mode, that the scan starts with and never stops before.
 FIRST_WIDTH, LEAST_LAST_WIDTH, GREATEST_WIDTH = 3.0, 90.0, 1e6
@@ -97,7 +97,10 @@ def survey(
         The log density is plus infinity somewhere.
     """
     keys = jax.random.split(rng_key, 4)
-    chart = curvature_chart(density, mode, scale, account)
+    chart, escape = measure_curvature(density, mode, scale, account)
+    if escape is not None:  # a search from a point of symmetry stays at the saddle
+        mode = _climb(density, mode + escape, account)
+        chart, _ = measure_curvature(density, mode, scale, account)
     seen = TransformedLogDensity(density, chart)
     origin = np.zeros(density.dim)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(keys[0])))

@@ -1,5 +1,7 @@
 """Coordinates in which the density looks about isotropic near its mode: a preconditioner for every kernel at once."""
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -13,9 +15,26 @@ from cdsampler.tuning._account import Account
 
 # Standard deviations that the curvature may imply, relative to the user's scale.
 NARROWEST, WIDEST = 1e-9, 1e9
+# A standardised curvature below this isn't that of a mode.
+SADDLE = -0.1
 
 
-def curvature_chart(density: AbstractLogDensity, mode: np.ndarray, scale: float, account: Account) -> AffineChart:
+class Curvature(NamedTuple):
+    """What the curvature at a stationary point says.
+
+    Attributes
+    ----------
+    chart : AffineChart
+        Whitens it.
+    escape : ndarray, shape (dim,), or None
+        A short step off the point along its most upward curvature if it is a saddle; None at a mode.
+    """
+
+    chart: AffineChart
+    escape: np.ndarray | None
+
+
+def measure_curvature(density: AbstractLogDensity, mode: np.ndarray, scale: float, account: Account) -> Curvature:
     """Return the chart that whitens the curvature at a mode (Laplace), or one of the given scale if it has none.
 
     Costs 3 evaluations per dimension; with a limit they may take a twentieth of it, else the chart has the given
@@ -35,24 +54,25 @@ def curvature_chart(density: AbstractLogDensity, mode: np.ndarray, scale: float,
     plain = AffineChart(mode, scale * np.eye(dim))
     limit = account.share(0.05)
     if limit is not None and 3 * dim > limit:
-        return plain
+        return Curvature(plain, None)
     tiny = np.finfo(density.dtype).eps ** (1 / 3)
     rough = _curvature(density, mode, tiny * np.maximum(np.abs(mode), scale), account, both_sides=False)
     # Differences over a fraction of a standard deviation see the mode rather than rounding, or what lies beyond it.
     width = _bounded(1 / np.sqrt(np.abs(np.diag(rough)) + 1e-300), scale)
     hessian = _curvature(density, mode, 0.3 * width, account, both_sides=True)
     if not np.all(np.isfinite(hessian)):
-        return plain
+        return Curvature(plain, None)
     # Whiten by the diagonal first: eigenvalues of scales far apart would drown in rounding.
     standard = hessian * np.outer(width, width)
     values, vectors = np.linalg.eigh(standard)
+    escape = 0.3 * width * vectors[:, 0] if values[0] < SADDLE else None
     spread = _bounded(1 / np.sqrt(np.maximum(values, 1e-300)), 1.0)
     spread = np.where(values > 1e-4, spread, np.minimum(spread, 100.0))
     covariance = (vectors * spread**2) @ vectors.T * np.outer(width, width)
     try:
-        return AffineChart(mode, cholesky(0.5 * (covariance + covariance.T), lower=True))
+        return Curvature(AffineChart(mode, cholesky(0.5 * (covariance + covariance.T), lower=True)), escape)
     except np.linalg.LinAlgError:
-        return AffineChart(mode, np.diag(width))
+        return Curvature(AffineChart(mode, np.diag(width)), escape)
 
 
 def _bounded(width: np.ndarray, scale: float) -> np.ndarray:
