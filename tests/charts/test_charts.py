@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpyro.distributions import transforms
 
-from cdsampler.charts import AbstractChart, NumpyroChart, TransformedLogDensity
+from cdsampler.charts import AbstractChart, AffineChart, NumpyroChart, TransformedLogDensity
 from cdsampler.density import LogDensity
 from cdsampler.errors import InvalidInputError
 
@@ -215,3 +215,19 @@ def test_transform_to_another_dimension():
     density = LogDensity(lambda y: jnp.sum(jnp.log(y)), 3)
     with pytest.raises(InvalidInputError, match="dimension"):
         TransformedLogDensity(density, NumpyroChart(transforms.StickBreakingTransform()))
+
+
+def test_an_affine_chart_inverts_itself_and_has_its_determinant():
+    tril = np.array([[2.0, 0.0], [0.5, 0.25]])
+    chart = AffineChart(np.array([1.0, -3.0]), tril)
+    q = jnp.array([0.7, -1.1])
+    y, log_det = chart.to_target(q)
+    np.testing.assert_allclose(y, np.array([1.0, -3.0]) + tril @ np.asarray(q))
+    np.testing.assert_allclose(chart.to_chart(y), q, rtol=1e-12)
+    np.testing.assert_allclose(log_det, np.log(0.5))
+
+
+@pytest.mark.parametrize("tril", [np.zeros((2, 2)), np.eye(3), np.array([[1.0, 0.0], [np.nan, 1.0]])])
+def test_a_bad_affine_chart_is_an_error(tril):
+    with pytest.raises(InvalidInputError, match=r"matrix|positive diagonal"):
+        AffineChart(np.zeros(2), tril)
