@@ -1,10 +1,18 @@
 import warnings
 
+import jax
 import numpy as np
 import pytest
 
 import cdsampler
 from cdsampler.errors import SamplingWarning
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_programs():
+    """Free compiled programs: those of a dozen targets exhaust the memory maps that Linux grants a process."""
+    yield
+    jax.clear_caches()
 
 
 @pytest.fixture

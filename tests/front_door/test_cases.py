@@ -1,10 +1,18 @@
 """Small targets that broke other samplers: the right answer, or a warning, never a confident wrong one."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from cdsampler import DensityError, InvalidInputError, LogDensity
+
+
+@pytest.fixture(autouse=True)
+def forget_each_targets_programs():
+    """Every test here has a target of its own."""
+    yield
+    jax.clear_caches()
 
 
 def evidence(result):
