@@ -19,11 +19,13 @@ from cdsampler.tuning._plan import Plan, RoundSummary
 from cdsampler.tuning._rounds import interpolated_steps
 from cdsampler.tuning._survey import Survey, find_anchor, survey
 from cdsampler.tuning._tempering import (
+    SLOW,
     Ladder,
     PilotGroup,
     Verified,
     cheapest_count,
     learn,
+    local_autocorrelation,
     restart_cost,
     spread_starts,
     verify,
@@ -35,8 +37,8 @@ TUNING_SHARE, FULL_EFFORT = 0.4, 40_000
 # Restarts that the burn-in waits for, and between two draws of one chain.
 BURN_IN_RESTARTS, RESTARTS_PER_DRAW = 3.0, 2.0
 MAX_TRANSPORT_STEPS = 64
-# A local autocorrelation time above this makes it worth trying HMC, with these trajectory lengths.
-SLOW, TRAJECTORIES = 10.0, (4, 12)
+# Trajectory lengths of HMC that are tried where MALA mixes slowly.
+TRAJECTORIES = (4, 12)
 
 
 def make_plan(
@@ -177,20 +179,6 @@ def _first_length(ladder: Ladder) -> int:
 def _is_cheaper(wide: Ladder, learned: Ladder) -> bool:
     cost_wide = restart_cost(float(wide.rejection.sum()), len(wide.betas))
     return cost_wide < restart_cost(float(learned.rejection.sum()), len(learned.betas))
-
-
-def local_autocorrelation(jump: float, variance: float) -> float:
-    """Return the local kernel's integrated autocorrelation time in steps, from its mean squared jump.
-
-    Parameters
-    ----------
-    jump
-        Mean squared distance of a step.
-    variance
-        Trace of the local covariance: a reversible chain's lag-1 correlation is `1 - jump / (2 variance)`.
-    """
-    correlation = 1 - min(jump / (2 * variance), 1.0)
-    return (1 + correlation) / max(1 - correlation, 1e-6)
 
 
 def _faster_kernel(

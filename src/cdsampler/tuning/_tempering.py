@@ -25,6 +25,10 @@ FIRST_ROUND, MAX_LEARNING_ROUNDS, MAX_MEASURING_ROUNDS = 16, 5, 6
 # Learning stops when it finds nothing new and costs more than it could save: production makes some thousand restarts,
 # none of which can cost less than one of two replicas that always swap.
 FEW_SURPRISES, TYPICAL_RESTARTS, LEAST_COST = 0.005, 2000, 4.0
+# A local autocorrelation time above this is slow; rounds are stretched in proportion, up to a limit.
+SLOW, MAX_STRETCH = 10.0, 16.0
+# Change of log Z from one learning round to the next above which mass is still being found.
+STEADY = 0.15
 # Restarts per pilot chain that the last round should see: 64 chains then know the rate to 6 %.
 WANTED_RESTARTS = 4.0
 
@@ -160,10 +164,10 @@ def learn(pilot: PilotGroup, survey: Survey, rng: np.random.Generator) -> tuple[
     step = float(survey.annealed.step_sizes[-1]) if survey.annealed is not None else pilot.density.dim ** (-1 / 3)
     n = pilot.n_replicas or FIRST_REPLICAS
     ladder = Ladder(_reference(fit), fit, np.linspace(0, 1, n), np.full(n, step), np.zeros(n - 1))
-    is_measured = False
+    is_measured, stretch, log_z = False, 1.0, np.inf
     for number in range(MAX_LEARNING_ROUNDS):
         starts = spread_starts(draws, fit, pilot.n_chains, rng)
-        measured = pilot.run("learn", ladder, MALA(1.0), FIRST_ROUND * 2**number, starts)
+        measured = pilot.run("learn", ladder, MALA(1.0), int(stretch * FIRST_ROUND) * 2**number, starts)
         if measured is None:
             break
         is_measured = True
@@ -174,8 +178,17 @@ def learn(pilot: PilotGroup, survey: Survey, rng: np.random.Generator) -> tuple[
         fit = fit_mixture(draws.positions, draws.chains, survey.centre, survey.width, rng, groups=draws.groups)
         ladder = rescheduled(ladder._replace(reference=_reference(fit), fit=fit), measured, pilot.n_replicas)
         cost = restart_cost(float(measured.rejection.sum()), len(measured.rejection) + 1)
-        next_round = pilot.n_chains * len(ladder.betas) * FIRST_ROUND * 2 ** (number + 1)
-        if number >= 1 and surprise <= FEW_SURPRISES and TYPICAL_RESTARTS * (cost - LEAST_COST) < next_round:
+        # Where local moves are slow, a short round says only what the reference knew already.
+        tau = local_autocorrelation(float(measured.jump[-1]), fit.local_variance())
+        stretch = float(np.clip(tau / SLOW, stretch, MAX_STRETCH))
+        is_steady, log_z = abs(pilot.rounds[-1].log_z - log_z) <= STEADY, pilot.rounds[-1].log_z
+        next_round = pilot.n_chains * len(ladder.betas) * int(stretch * FIRST_ROUND) * 2 ** (number + 1)
+        if (
+            number >= 1
+            and is_steady
+            and surprise <= FEW_SURPRISES
+            and TYPICAL_RESTARTS * (cost - LEAST_COST) < next_round
+        ):
             break
     return (ladder if is_measured else None), draws, surprise
 
@@ -249,6 +262,20 @@ def restart_cost(barrier: float, n_replicas: int) -> float:
     if rejection >= 0.95:
         return float("inf")
     return n_replicas * (2 + 2 * barrier / (1 - rejection))
+
+
+def local_autocorrelation(jump: float, variance: float) -> float:
+    """Return the local kernel's integrated autocorrelation time in steps, from its mean squared jump.
+
+    Parameters
+    ----------
+    jump
+        Mean squared distance of a step.
+    variance
+        Trace of the local covariance: a reversible chain's lag-1 correlation is `1 - jump / (2 variance)`.
+    """
+    correlation = 1 - min(jump / (2 * variance), 1.0)
+    return (1 + correlation) / max(1 - correlation, 1e-6)
 
 
 def spread_starts(draws: Draws, fit: MixtureFit, n: int, rng: np.random.Generator) -> np.ndarray:
