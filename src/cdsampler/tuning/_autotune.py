@@ -15,6 +15,7 @@ from cdsampler.tuning._annealing import anneal
 from cdsampler.tuning._checks import Checks, take_checks
 from cdsampler.tuning._draws import Draws
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
+from cdsampler.tuning._learning import learn, mixture_of
 from cdsampler.tuning._plan import Plan, RoundSummary
 from cdsampler.tuning._rounds import interpolated_steps
 from cdsampler.tuning._survey import Survey, find_anchor, survey
@@ -24,7 +25,6 @@ from cdsampler.tuning._tempering import (
     PilotGroup,
     Verified,
     cheapest_count,
-    learn,
     local_autocorrelation,
     restart_cost,
     spread_starts,
@@ -225,10 +225,6 @@ def _frozen(
     n_transport = int(np.clip(np.ceil(tau * length), 1, MAX_TRANSPORT_STEPS))
     per_restart = 1 / verified.restart_rate if verified.restart_rate > 0 else 16.0 * len(ladder.betas)
     ramp = len(ladder.betas) - 1
-    mixture = None
-    if ladder.fit is not None:
-        fit = ladder.fit
-        mixture = {"means": fit.means, "scale_trils": fit.scale_trils, "labels": fit.labels, "weights": fit.weights}
     spent = pilot.account.spent
     return Plan(
         names=coordinate_names(density),
@@ -236,7 +232,7 @@ def _frozen(
         scale_tril=np.asarray(found.chart.scale_tril, dtype=np.float64),
         centre=found.centre,
         width=float(found.width),
-        mixture=mixture,
+        mixture=None if ladder.fit is None else mixture_of(ladder.fit),
         betas=ladder.betas,
         step_sizes=measured.step_sizes,
         rejection=measured.rejection,

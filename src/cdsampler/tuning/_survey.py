@@ -123,7 +123,7 @@ def survey(
         if batch % 2 == 0:
             annealed = found
             continue
-        width = max(width, WIDTH_MARGIN * cover_of(found.positions)[1])
+        width = max(width, WIDTH_MARGIN * cover_of(draws.positions)[1])
         fit = fit_mixture(draws.positions, draws.chains, centre, width, rng, groups=draws.groups)
         unseen = float(np.sum(fit.n_members == 1)) / len(np.unique(draws.chains))
         if unseen <= UNSEEN:

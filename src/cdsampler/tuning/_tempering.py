@@ -1,4 +1,4 @@
-"""Rounds of tempering on a pilot: a reference that learns, or a given one; replicas, schedule and step sizes."""
+"""Rounds of tempering on a pilot: replicas, schedule, step sizes and the rate of restarts."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,25 +10,18 @@ import numpy as np
 
 from cdsampler._typing import PRNGKey
 from cdsampler.density import AbstractLogDensity
-from cdsampler.kernels import MALA, AbstractKernel
-from cdsampler.paths import AbstractReference, MixtureReference, equal_rejection_schedule
+from cdsampler.kernels import AbstractKernel
+from cdsampler.paths import AbstractReference, equal_rejection_schedule
 from cdsampler.samplers import NRPT, chain_keys, stepping_stones
 from cdsampler.tuning._account import Account
 from cdsampler.tuning._draws import Draws
-from cdsampler.tuning._fit import MixtureFit, fit_mixture
+from cdsampler.tuning._fit import MixtureFit
 from cdsampler.tuning._plan import RoundSummary
 from cdsampler.tuning._rounds import Measured, interpolated_steps, run_round, start_chains, with_numbers
-from cdsampler.tuning._survey import Survey
 
-FIRST_REPLICAS, MAX_REPLICAS = 4, 64
-FIRST_ROUND, MAX_LEARNING_ROUNDS, MAX_MEASURING_ROUNDS = 16, 5, 6
-# Learning stops when it finds nothing new and costs more than it could save: production makes some thousand restarts,
-# none of which can cost less than one of two replicas that always swap.
-FEW_SURPRISES, TYPICAL_RESTARTS, LEAST_COST = 0.005, 2000, 4.0
-# A local autocorrelation time above this is slow; rounds are stretched in proportion, up to a limit.
-SLOW, MAX_STRETCH = 10.0, 16.0
-# Change of log Z from one learning round to the next above which mass is still being found.
-STEADY = 0.15
+MAX_REPLICAS, MAX_MEASURING_ROUNDS = 64, 6
+# A local autocorrelation time above this is slow.
+SLOW = 10.0
 # Restarts per pilot chain that the last round should see: 64 chains then know the rate to 6 %.
 WANTED_RESTARTS = 4.0
 
@@ -139,60 +132,6 @@ class PilotGroup:
         self._on_round(summary)
 
 
-def learn(pilot: PilotGroup, survey: Survey, rng: np.random.Generator) -> tuple[Ladder | None, Draws, float]:
-    """Let a mixture reference learn from its own tempered draws, round after round.
-
-    Parameters
-    ----------
-    pilot
-        Charged for the rounds.
-    survey
-        Its draws are the first particles.
-    rng
-
-    Returns
-    -------
-    Ladder or None
-        Fitted to all draws, not yet measured itself; its rejections are those of the round before. None if not even
-        one round could be paid for.
-    Draws
-        The survey's and the rounds'.
-    float
-        Share of the last round's draws that no component explained.
-    """
-    draws, fit, surprise = survey.draws, survey.fit, 0.0
-    step = float(survey.annealed.step_sizes[-1]) if survey.annealed is not None else pilot.density.dim ** (-1 / 3)
-    n = pilot.n_replicas or FIRST_REPLICAS
-    ladder = Ladder(_reference(fit), fit, np.linspace(0, 1, n), np.full(n, step), np.zeros(n - 1))
-    is_measured, stretch, log_z = False, 1.0, np.inf
-    for number in range(MAX_LEARNING_ROUNDS):
-        starts = spread_starts(draws, fit, pilot.n_chains, rng)
-        measured = pilot.run("learn", ladder, MALA(1.0), int(stretch * FIRST_ROUND) * 2**number, starts)
-        if measured is None:
-            break
-        is_measured = True
-        n_kept, n_chains, dim = measured.cold.shape
-        cold = measured.cold.reshape(-1, dim)
-        surprise = fit.wide_share(np.unique(cold, axis=0))
-        draws = draws.joined(cold, measured.cold_log_density.reshape(-1), np.tile(np.arange(n_chains), n_kept))
-        fit = fit_mixture(draws.positions, draws.chains, survey.centre, survey.width, rng, groups=draws.groups)
-        ladder = rescheduled(ladder._replace(reference=_reference(fit), fit=fit), measured, pilot.n_replicas)
-        cost = restart_cost(float(measured.rejection.sum()), len(measured.rejection) + 1)
-        # Where local moves are slow, a short round says only what the reference knew already.
-        tau = local_autocorrelation(float(measured.jump[-1]), fit.local_variance())
-        stretch = float(np.clip(tau / SLOW, stretch, MAX_STRETCH))
-        is_steady, log_z = abs(pilot.rounds[-1].log_z - log_z) <= STEADY, pilot.rounds[-1].log_z
-        next_round = pilot.n_chains * len(ladder.betas) * int(stretch * FIRST_ROUND) * 2 ** (number + 1)
-        if (
-            number >= 1
-            and is_steady
-            and surprise <= FEW_SURPRISES
-            and TYPICAL_RESTARTS * (cost - LEAST_COST) < next_round
-        ):
-            break
-    return (ladder if is_measured else None), draws, surprise
-
-
 def verify(
     pilot: PilotGroup, ladder: Ladder, kernel: AbstractKernel, starts: np.ndarray, first_length: int
 ) -> Verified | None:
@@ -287,10 +226,6 @@ def spread_starts(draws: Draws, fit: MixtureFit, n: int, rng: np.random.Generato
     if sum(map(len, starts)) < n:
         starts.append(rng.choice(len(component), n - len(first)))
     return draws.positions[rng.permutation(np.concatenate(starts))[:n]]
-
-
-def _reference(fit: MixtureFit) -> MixtureReference:
-    return MixtureReference(fit.means, fit.scale_trils, fit.labels, fit.weights)
 
 
 def _sampler(ladder: Ladder, kernel: AbstractKernel) -> NRPT:

@@ -1,0 +1,122 @@
+"""A mixture reference that learns from its own tempered draws."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cdsampler.kernels import MALA
+from cdsampler.paths import MixtureReference
+from cdsampler.tuning._draws import Draws
+from cdsampler.tuning._fit import MixtureFit, fit_mixture
+from cdsampler.tuning._survey import Survey
+from cdsampler.tuning._tempering import (
+    SLOW,
+    Ladder,
+    PilotGroup,
+    local_autocorrelation,
+    rescheduled,
+    restart_cost,
+    spread_starts,
+)
+
+FIRST_REPLICAS, FIRST_ROUND, MAX_ROUNDS = 4, 16, 5
+# Learning stops when it finds nothing new and costs more than it could save: production makes some thousand restarts,
+# none of which can cost less than one of two replicas that always swap.
+FEW_SURPRISES, TYPICAL_RESTARTS, LEAST_COST = 0.005, 2000, 4.0
+# Change of log Z from one round to the next above which mass is still being found.
+STEADY = 0.15
+# Nats by which the reference may cover a hundredth of the draws, and any of them, worse than the median one.
+THIN, THINNEST = 3.0, 5.0
+# Scale and share of the components' wider copies.
+WIDER, WIDER_WEIGHT = 3.0, 0.05
+# Where local moves are slow, rounds are stretched in proportion, up to this.
+MAX_STRETCH = 16.0
+
+
+class Learned(NamedTuple):
+    """What learning came to.
+
+    Attributes
+    ----------
+    ladder : Ladder or None
+        Fitted to all draws, not yet measured itself; its rejections are those of the round before. None if not even
+        one round could be paid for.
+    draws : Draws
+        The survey's and the rounds'.
+    surprise : float
+        Share of the last round's draws that no component explained.
+    """
+
+    ladder: Ladder | None
+    draws: Draws
+    surprise: float
+
+
+def learn(pilot: PilotGroup, survey: Survey, rng: np.random.Generator) -> Learned:
+    """Let a mixture reference learn from its own tempered draws, round after round.
+
+    Parameters
+    ----------
+    pilot
+        Charged for the rounds.
+    survey
+        Its draws are the first particles.
+    rng
+    """
+    draws, fit, surprise = survey.draws, survey.fit, 0.0
+    step = float(survey.annealed.step_sizes[-1]) if survey.annealed is not None else pilot.density.dim ** (-1 / 3)
+    n = pilot.n_replicas or FIRST_REPLICAS
+    ladder = _ladder(fit, n, step)
+    is_measured, stretch, log_z = False, 1.0, np.inf
+    for number in range(MAX_ROUNDS):
+        starts = spread_starts(draws, fit, pilot.n_chains, rng)
+        measured = pilot.run("learn", ladder, MALA(1.0), int(stretch * FIRST_ROUND) * 2**number, starts)
+        if measured is None:
+            break
+        is_measured = True
+        n_kept, n_chains, dim = measured.cold.shape
+        cold, cold_log_density = measured.cold.reshape(-1, dim), measured.cold_log_density.reshape(-1)
+        is_covered = _is_covered(fit, cold, cold_log_density)
+        surprise = fit.wide_share(np.unique(cold, axis=0))
+        draws = draws.joined(cold, cold_log_density, np.tile(np.arange(n_chains), n_kept))
+        fit = fit_mixture(draws.positions, draws.chains, survey.centre, survey.width, rng, groups=draws.groups)
+        ladder = rescheduled(ladder, measured, pilot.n_replicas)
+        ladder = ladder._replace(reference=MixtureReference(**mixture_of(fit)), fit=fit)
+        # Where local moves are slow, a short round says only what the reference knew already.
+        tau = local_autocorrelation(float(measured.jump[-1]), fit.local_variance())
+        stretch = float(np.clip(tau / SLOW, stretch, MAX_STRETCH))
+        is_steady, log_z = abs(pilot.rounds[-1].log_z - log_z) <= STEADY, pilot.rounds[-1].log_z
+        cost = restart_cost(float(measured.rejection.sum()), len(measured.rejection) + 1)
+        next_round = pilot.n_chains * len(ladder.betas) * int(stretch * FIRST_ROUND) * 2 ** (number + 1)
+        is_worth_it = TYPICAL_RESTARTS * (cost - LEAST_COST) >= next_round
+        if number >= 1 and is_steady and is_covered and surprise <= FEW_SURPRISES and not is_worth_it:
+            break
+    return Learned(ladder if is_measured else None, draws, surprise)
+
+
+def _is_covered(fit: MixtureFit, positions: np.ndarray, log_density: np.ndarray) -> bool:
+    """Return whether the fit is nowhere so thin that a chain which gets there stays."""
+    log_weights = log_density - fit.log_density(positions)
+    excess = np.quantile(log_weights, [0.99, 1.0]) - np.median(log_weights)
+    return bool(excess[0] <= THIN and excess[1] <= THINNEST)
+
+
+def mixture_of(fit: MixtureFit) -> dict[str, np.ndarray]:
+    """Return the arguments of a `MixtureReference`: the fit, with wider copies of its components.
+
+    The copies bound the weight of draws beyond a component's rim, at the price of a few more rejections.
+    """
+    n_covariances, share = len(fit.scale_trils) - 1, WIDER_WEIGHT / (1 - fit.weights[-1])
+    narrow = fit.weights[:-1]
+    return {
+        "means": np.concatenate([fit.means[:-1], fit.means]),
+        "scale_trils": np.concatenate([WIDER * fit.scale_trils[:-1], fit.scale_trils]),
+        "labels": np.concatenate([fit.labels[:-1], fit.labels + n_covariances]),
+        "weights": np.concatenate([share * narrow, (1 - share) * narrow, fit.weights[-1:]]),
+    }
+
+
+def _ladder(fit: MixtureFit, n_replicas: int, step: float) -> Ladder:
+    reference = MixtureReference(**mixture_of(fit))
+    betas = np.linspace(0, 1, n_replicas)
+    return Ladder(reference, fit, betas, np.full(n_replicas, step), np.zeros(n_replicas - 1))
