@@ -64,7 +64,9 @@ def sample(
     target: Annotated[str, typer.Argument(help="Name of a target; see 'cdsampler list'.")],
     samples: Annotated[int, typer.Option(help="Samples to draw.")] = 1000,
     seed: Annotated[int, typer.Option(help="Same seed, same samples bit for bit.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for samples.nc, figure.png and summary.json.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for samples.nc, figure.png, pairs.png and summary.json.")
+    ] = None,
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
     independent: Annotated[bool, typer.Option(help="One chain per sample instead of many draws per chain.")] = False,
     budget: Annotated[
@@ -259,7 +261,9 @@ def _write(job: Job, result: Result, values: list[MetricValue], exact: ExactRefe
         exact_log_density=exact.log_density(draws),
         n_modes=n_modes,
     )
-    report.save_figure(figure, job.out / "figure.png")
+    pictures = [report.save_figure(figure, job.out / "figure.png")]
+    if len(result.names) > 1:
+        pictures.append(report.save_figure(report.pair_figure(result, draws), job.out / "pairs.png"))
     summary = {
         "version": __version__,
         "target": job.target,
@@ -277,7 +281,7 @@ def _write(job: Job, result: Result, values: list[MetricValue], exact: ExactRefe
         },
     }
     (job.out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
-    console.print(f"Wrote {path}, {job.out / 'figure.png'} and {job.out / 'summary.json'}.")
+    console.print(f"Wrote {', '.join(map(str, [path, *pictures]))} and {job.out / 'summary.json'}.")
 
 
 def main() -> None:

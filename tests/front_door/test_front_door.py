@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -111,6 +113,25 @@ def test_a_plan_is_for_its_dimension_and_its_tuning(result):
         cdsampler.sample(three, 2, plan=result.plan, start=[0.0, 0.0])
 
 
+def test_draws_that_prove_correlated_are_drawn_again_farther_apart(result, draw):
+    """One step apart, most draws of a chain repeat; with a limit on the total nothing is repeated."""
+    hasty = dataclasses.replace(result.plan, thinning=1, restart_rate=0.1 * result.plan.restart_rate)
+    again = draw(three, 2, 2000, seed=1, plan=hasty)
+    once = draw(three, 2, 2000, seed=1, plan=hasty, max_evaluations=10**7)
+    assert once.ess.min() < 1000 < again.ess.min()
+    assert again.plan.thinning > once.plan.thinning == 1
+    assert again.spare_evaluations >= int(once.evaluations.total().count)
+    assert again.seed == 1
+
+
+def test_the_walk_of_replicas_moves_by_neighbour_swaps(result):
+    walk = result.plan.walk
+    assert np.all(np.sort(walk, axis=1) == np.arange(walk.shape[1]))
+    rungs = np.argsort(walk, axis=1)
+    assert np.all(np.abs(np.diff(rungs, axis=0)) <= 1)
+    assert np.any(np.diff(rungs, axis=0) != 0)
+
+
 @pytest.fixture
 def log_compiles():
     """Log every compilation, in all threads."""
@@ -140,7 +161,7 @@ def test_a_search_from_a_point_of_symmetry_leaves_the_saddle():
 
 def test_a_damaged_plan_is_named(tmp_path):
     path = tmp_path / "plan.json"
-    path.write_text('{"format": 1, "names": ["x"]}')
+    path.write_text('{"format": 2, "names": ["x"]}')
     with pytest.raises(InvalidInputError, match="not a valid plan"):
         Plan.load(path)
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 import cdsampler.report
 from cdsampler.errors import InvalidInputError
-from cdsampler.report import run_figure, save_figure
+from cdsampler.report import pair_figure, run_figure, save_figure
 
 PNG = b"\x89PNG\r\n\x1a\n"
 TEMPERING_AXES = 6
@@ -196,6 +196,21 @@ def test_pyplot_is_never_used():
             node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom | ast.Import)
         ]
         assert not any("pyplot" in ast.unparse(node) for node in names), file
+
+
+class TestPairs:
+    def test_a_panel_for_each_pair_and_each_coordinate(self, make_result):
+        figure = pair_figure(make_result(dim=3))
+        assert len(figure.axes) == 6
+        assert all(axes.lines or axes.patches for axes in figure.axes)
+
+    def test_names_choose_and_wrong_ones_are_named(self, make_result):
+        result = make_result(dim=3)
+        assert len(pair_figure(result, names=result.names[:2]).axes) == 3
+        with pytest.raises(InvalidInputError, match="'nothing'"):
+            pair_figure(result, names=["x0", "nothing"])
+        with pytest.raises(InvalidInputError, match="two coordinates"):
+            pair_figure(result, names=["x0"])
 
 
 class TestSave:

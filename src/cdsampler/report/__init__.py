@@ -2,6 +2,7 @@
 
 from cdsampler.report._figures import run_figure as run_figure
 from cdsampler.report._figures import save_figure as save_figure
+from cdsampler.report._pairs import pair_figure as pair_figure
 from cdsampler.report._tables import cost_table as cost_table
 from cdsampler.report._tables import metrics_table as metrics_table
 from cdsampler.report._tables import plan_table as plan_table

@@ -15,7 +15,7 @@ from cdsampler.metrics import MetricValue
 from cdsampler.report._format import count
 from cdsampler.report._metrics_panel import draw_metrics
 from cdsampler.report._sample_panels import draw_exact, draw_histogram, draw_samples, make_view
-from cdsampler.report._tempering_panels import draw_barrier, draw_schedule, draw_travels
+from cdsampler.report._tempering_panels import draw_barrier, draw_schedule, draw_travels, draw_walk
 from cdsampler.sampling import Result
 
 _PANEL_WIDTH, _ROW_HEIGHT, _TITLE_HEIGHT = 3.7, 3.7, 0.6  # inches
@@ -148,7 +148,10 @@ def _tempering_panels(result: Result) -> list[Panel]:
     if tempering is None:
         return []
     draws = (draw_schedule, draw_barrier, draw_travels)
-    return [_stacked(partial(draw, tempering=tempering)) for draw in draws]
+    panels = [_stacked(partial(draw, tempering=tempering)) for draw in draws]
+    if result.plan is not None:
+        panels.append(_single(partial(draw_walk, walk=result.plan.walk)))
+    return panels
 
 
 def _single(draw: Callable[[Axes], None], *, is_square: bool = False) -> Panel:

@@ -1,6 +1,7 @@
 """The tempering stage: its schedule, its barrier, and how often chains travelled the ladder."""
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
@@ -76,6 +77,18 @@ def draw_travels(upper: Axes, lower: Axes, tempering: TemperingDiagnostics) -> N
     _draw_counts(upper, np.asarray(tempering.restarts), "restarts", SAMPLES)
     upper.set_title("Travels of each chain", fontsize=TITLE_SIZE, loc="left")
     _draw_counts(lower, np.asarray(tempering.round_trips), "round trips", ROUND_TRIPS)
+
+
+def draw_walk(axes: Axes, walk: np.ndarray) -> None:
+    """Draw the index process: the rung that each replica of one chain is on, step by step."""
+    n_steps, n = walk.shape
+    rungs = np.argsort(walk, axis=1)
+    colours = colormaps["viridis"](np.linspace(0, 0.95, n))
+    for replica in range(n):
+        axes.plot(np.arange(n_steps), rungs[:, replica], color=colours[replica], linewidth=1, alpha=0.9)
+    axes.set_ylim(-0.3, n - 0.7)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    finish(axes, title="Index process of a pilot chain", x="step", y="rung (0: reference)")
 
 
 def is_logarithmic(betas: np.ndarray) -> bool:

@@ -21,6 +21,7 @@ from cdsampler.samplers._local import LocalChain as LocalChain
 from cdsampler.samplers._local import LocalStatistics as LocalStatistics
 from cdsampler.samplers._nrpt import NRPT as NRPT
 from cdsampler.samplers._nrpt import TemperingStatistics as TemperingStatistics
+from cdsampler.samplers._swap import swap_records as swap_records
 from cdsampler.samplers._transport import AffineTransport as AffineTransport
 from cdsampler.samplers._transport import Corrector as Corrector
 from cdsampler.samplers._transport import PathTransport as PathTransport

@@ -67,11 +67,14 @@ class TemperingInfo(NamedTuple):
         Of each pair.
     jump : Array, shape (n_replicas,)
         Squared distance of each local move; zero where the reference is drawn from.
+    is_swapped : Array of bool, shape (n_replicas - 1,)
+        Pairs that changed places.
     """
 
     acceptance: Array
     rejection: Array
     jump: Array
+    is_swapped: Array
 
 
 class NRPT(AbstractStage):
@@ -188,12 +191,12 @@ class NRPT(AbstractStage):
         """Explore, then communicate; also return the rates of this step."""
         key_explore, key_communicate = jax.random.split(rng_key)
         points, acceptance, jump, cost = self._explore(key_explore, state.points, index, path)
-        swapped, origin, rejection, n_arrived, n_returned = self._communicate(
+        swapped, origin, rejection, is_swapped, n_arrived, n_returned = self._communicate(
             key_communicate, points, state.origin, index
         )
         statistics = self._record(state.statistics, points, acceptance, rejection, n_arrived, n_returned, index)
         new = TemperingState(points=swapped, origin=origin, statistics=statistics, evaluations=state.evaluations + cost)
-        return new, TemperingInfo(acceptance, rejection, jump)
+        return new, TemperingInfo(acceptance, rejection, jump, is_swapped)
 
     def level(self, index: IntScalar) -> Array:
         """Return the rung of the ladder that each replica is on: its own, or lower during the ramp."""
@@ -230,7 +233,7 @@ class NRPT(AbstractStage):
 
     def _communicate(
         self, rng_key: PRNGKey, points: Point, origin: Array, index: IntScalar
-    ) -> tuple[Point, Array, Array, Array, Array]:
+    ) -> tuple[Point, Array, Array, Array, Array, Array]:
         acceptance = swap_acceptance(self.betas.astype(points.position.dtype), points.log_ratio)
         key_parity, key_swap = jax.random.split(rng_key)
         parity = jax.random.bernoulli(key_parity).astype(jnp.int32) if self.is_reversible else index % 2
@@ -239,7 +242,7 @@ class NRPT(AbstractStage):
         n_arrived = (origin[-1] == FROM_REFERENCE).astype(jnp.int32)
         n_returned = (origin[0] == FROM_TARGET).astype(jnp.int32)
         origin = origin.at[-1].set(FROM_TARGET).at[0].set(FROM_REFERENCE)
-        return swapped, origin, 1 - acceptance, n_arrived, n_returned
+        return swapped, origin, 1 - acceptance, is_swapped, n_arrived, n_returned
 
     def _record(
         self,

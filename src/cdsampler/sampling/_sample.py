@@ -19,6 +19,8 @@ from cdsampler.sampling._warnings import RunWarning, check_warnings, effectivene
 from cdsampler.tuning import Plan, RoundSummary, make_plan
 
 USUAL_CHAINS, FEWEST_CHAINS, MOST_CHAINS = 64, 32, 128
+# With no limit, production is repeated with draws farther apart if they are worth less than this share of their number.
+ENOUGH, MOST_STRETCH, SECOND_RUN = 0.5, 8, 2**62
 # Below this many evaluations nothing can be tuned.
 LEAST_TUNING = 2000
 
@@ -67,7 +69,8 @@ def sample(
     budget
         Evaluations per sample in independent mode, tuning apart; default what three restarts need.
     max_evaluations
-        Hard limit on the total, tuning included.
+        Hard limit on the total, tuning included. Without it, production is repeated with draws up to 8 times as far
+        apart if they prove to be worth less than half of their number.
     plan
         Reuse the plan of an earlier result: no tuning.
     reference_scale
@@ -125,22 +128,54 @@ def sample(
     chain_count = n_samples if independent else n_chains_for(n_samples)
     n_draws = 1 if independent else -(-n_samples // chain_count)
     seen = TransformedLogDensity(density, plan.chart())
-    sampler, harvest, shortage = _allocated(plan, seen, chain_count, n_draws, budget, left)
-    result = run(
-        sampler,
-        seen,
-        chain_count,
-        anchor=plan.centre,
-        seed=seed,
-        tuning_evaluations=tuning,
-        chunk_size=chunk_size,
-        harvest=harvest,
-        on_progress=on_progress,
-    )
-    result = _in_target_coordinates(result, plan, coordinate_names(density), shortage)
+
+    def produce(frozen: Plan, run_seed: int) -> Result:
+        sampler, harvest, shortage = _allocated(frozen, seen, chain_count, n_draws, budget, left)
+        made = run(
+            sampler,
+            seen,
+            chain_count,
+            anchor=frozen.centre,
+            seed=run_seed,
+            tuning_evaluations=tuning,
+            chunk_size=chunk_size,
+            harvest=harvest,
+            on_progress=on_progress,
+        )
+        return _in_target_coordinates(made, frozen, coordinate_names(density), shortage)
+
+    result = produce(plan, seed)
+    if left is None and not result.is_partial:
+        result = _repeated_if_correlated(result, produce, seed)
     for warning in result.warnings:
         warnings.warn(str(warning), SamplingWarning, stacklevel=2)
     return result
+
+
+def _repeated_if_correlated(first: Result, produce: Callable[[Plan, int], Result], seed: int) -> Result:
+    """Return the draws, or, where they proved correlated, those of a second production with draws farther apart.
+
+    The first production is charged as spare: carrying its draws on would let them decide how many follow.
+    """
+    plan, n = first.plan, len(first.positions)
+    effective = _smallest_effective_size(first)
+    if plan is None or effective is None or effective >= ENOUGH * n:
+        return first
+    stretch = min(int(np.ceil(n / max(effective, 1.0))), MOST_STRETCH)
+    try:
+        second = produce(dataclasses.replace(plan, thinning=stretch * plan.thinning), seed ^ SECOND_RUN)
+    except KeyboardInterrupt:
+        return first
+    if second.is_partial:
+        return first
+    spent = second.spare_evaluations + first.spare_evaluations + int(first.evaluations.total().count)
+    return dataclasses.replace(second, seed=seed, spare_evaluations=spent)
+
+
+def _smallest_effective_size(result: Result) -> float | None:
+    """Return the smallest effective size of a coordinate; None if chains are too short, or all constant, to tell."""
+    sizes = result.ess[np.isfinite(result.ess)] if result.samples.shape[1] >= 4 else np.zeros(0)
+    return float(sizes.min()) if len(sizes) else None
 
 
 def n_chains_for(n_samples: int) -> int:
@@ -258,9 +293,7 @@ def _in_target_coordinates(result: Result, plan: Plan, names: Sequence[str], sho
         plan=plan,
     )
     more = check_warnings(plan.checks) + shortage
-    if result.samples.shape[1] >= 4:
-        # Where the target is flat or a coordinate constant, effective sizes are NaN and say nothing.
-        sizes, rhats = mapped.ess[np.isfinite(mapped.ess)], mapped.rhat[np.isfinite(mapped.rhat)]
-        if len(sizes) and len(rhats):
-            more += effectiveness_warnings(float(sizes.min()), len(mapped.positions), float(rhats.max()))
+    effective = _smallest_effective_size(mapped)
+    if effective is not None and np.isfinite(mapped.rhat).any():
+        more += effectiveness_warnings(effective, len(mapped.positions), float(np.nanmax(mapped.rhat)))
     return dataclasses.replace(mapped, warnings=tuple([*mapped.warnings, *more]))

@@ -9,3 +9,5 @@ from cdsampler.tuning._pilot import PilotRound as PilotRound
 from cdsampler.tuning._pilot import tune as tune
 from cdsampler.tuning._plan import Plan as Plan
 from cdsampler.tuning._plan import RoundSummary as RoundSummary
+from cdsampler.tuning._reference_width import WidthSearch as WidthSearch
+from cdsampler.tuning._reference_width import minimise_skl as minimise_skl

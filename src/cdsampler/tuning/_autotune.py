@@ -243,6 +243,7 @@ def _frozen(
         thinning=max(1, int(np.ceil(RESTARTS_PER_DRAW * per_restart))),
         n_transport=n_transport,
         transport_step=langevin,
+        walk=measured.walk,
         rounds=tuple(pilot.rounds),
         checks=checks,
         value_evaluations=int(spent.value),

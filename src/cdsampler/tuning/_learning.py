@@ -23,12 +23,12 @@ FIRST_REPLICAS, FIRST_ROUND, MAX_ROUNDS = 4, 16, 5
 # Learning stops when it finds nothing new and costs more than it could save: production makes some thousand restarts,
 # none of which can cost less than one of two replicas that always swap.
 FEW_SURPRISES, TYPICAL_RESTARTS, LEAST_COST = 0.005, 2000, 4.0
-# Change of log Z from one round to the next above which mass is still being found.
-STEADY = 0.15
+# Change of log Z from one round to the next above which mass is still being found; less where moves are slow.
+STEADY = 0.5
 # Nats by which the reference may cover a hundredth of the draws, and any of them, worse than the median one.
 THIN, THINNEST = 3.0, 5.0
-# Scale and share of the components' wider copies.
-WIDER, WIDER_WEIGHT = 3.0, 0.05
+# Share of the components' wider copies, and by how many standard deviations of a component's radius they are wider.
+WIDER_WEIGHT, WIDER_BY = 0.05, 3.0
 # Where local moves are slow, rounds are stretched in proportion, up to this.
 MAX_STRETCH = 16.0
 
@@ -85,7 +85,7 @@ def learn(pilot: PilotGroup, survey: Survey, rng: np.random.Generator) -> Learne
         # Where local moves are slow, a short round says only what the reference knew already.
         tau = local_autocorrelation(float(measured.jump[-1]), fit.local_variance())
         stretch = float(np.clip(tau / SLOW, stretch, MAX_STRETCH))
-        is_steady, log_z = abs(pilot.rounds[-1].log_z - log_z) <= STEADY, pilot.rounds[-1].log_z
+        is_steady, log_z = abs(pilot.rounds[-1].log_z - log_z) <= STEADY / stretch, pilot.rounds[-1].log_z
         cost = restart_cost(float(measured.rejection.sum()), len(measured.rejection) + 1)
         next_round = pilot.n_chains * len(ladder.betas) * int(stretch * FIRST_ROUND) * 2 ** (number + 1)
         is_worth_it = TYPICAL_RESTARTS * (cost - LEAST_COST) >= next_round
@@ -106,11 +106,12 @@ def mixture_of(fit: MixtureFit) -> dict[str, np.ndarray]:
 
     The copies bound the weight of draws beyond a component's rim, at the price of a few more rejections.
     """
+    wider = 1 + WIDER_BY / np.sqrt(fit.means.shape[1])
     n_covariances, share = len(fit.scale_trils) - 1, WIDER_WEIGHT / (1 - fit.weights[-1])
     narrow = fit.weights[:-1]
     return {
         "means": np.concatenate([fit.means[:-1], fit.means]),
-        "scale_trils": np.concatenate([WIDER * fit.scale_trils[:-1], fit.scale_trils]),
+        "scale_trils": np.concatenate([wider * fit.scale_trils[:-1], fit.scale_trils]),
         "labels": np.concatenate([fit.labels[:-1], fit.labels + n_covariances]),
         "weights": np.concatenate([share * narrow, (1 - share) * narrow, fit.weights[-1:]]),
     }

@@ -18,7 +18,7 @@ from cdsampler.paths import AbstractReference, GaussianReference, MixtureReferen
 from cdsampler.samplers import CDS, NRPT, constant_step_variances
 from cdsampler.tuning._checks import Checks
 
-FORMAT = 1
+FORMAT = 2
 
 
 class RoundSummary(NamedTuple):
@@ -82,6 +82,8 @@ class Plan:
         Steps of stage 2.
     transport_step : float
         Their Langevin time.
+    walk : ndarray of int, shape (n_steps, n_replicas)
+        Index process of one pilot chain: which replica was on each rung, over the last round's last steps.
     rounds : tuple of RoundSummary
     checks : Checks
     value_evaluations, gradient_evaluations : int
@@ -104,6 +106,7 @@ class Plan:
     thinning: int
     n_transport: int
     transport_step: float
+    walk: np.ndarray
     rounds: tuple[RoundSummary, ...]
     checks: Checks
     value_evaluations: int
@@ -225,6 +228,7 @@ def _restored(fields: dict[str, Any]) -> dict[str, Any]:
     restored = dict(fields)
     for name in ("shift", "scale_tril", "centre", "betas", "step_sizes", "rejection"):
         restored[name] = np.asarray(fields[name], dtype=np.float64)
+    restored["walk"] = np.asarray(fields["walk"], dtype=np.int64)
     if fields["mixture"] is not None:
         restored["mixture"] = {
             k: np.asarray(v, dtype=np.int64 if k == "labels" else np.float64) for k, v in fields["mixture"].items()

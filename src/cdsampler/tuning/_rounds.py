@@ -10,10 +10,12 @@ import numpy as np
 from cdsampler._typing import Array, PRNGKey
 from cdsampler.density import AbstractLogDensity
 from cdsampler.kernels import adapt_step_size
-from cdsampler.samplers import NRPT, AbstractStage
+from cdsampler.samplers import NRPT, AbstractStage, swap_records
 
 # Times in a round's second half at which the coldest replica of each chain is kept.
 N_KEPT = 16
+# Last steps of a round in which the walk of the first chain's replicas is kept.
+N_WALK = 100
 
 
 class Measured(NamedTuple):
@@ -30,6 +32,8 @@ class Measured(NamedTuple):
         Reference draws that reached the coldest replica in the round.
     jump : ndarray, shape (n_replicas,)
         Mean squared distance of a local move.
+    walk : ndarray of int, shape (at most N_WALK, n_replicas)
+        Which replica was on each rung of the first chain's ladder, over the round's last steps.
     """
 
     step_sizes: np.ndarray
@@ -39,6 +43,7 @@ class Measured(NamedTuple):
     cold_log_density: np.ndarray
     restarts: np.ndarray
     jump: np.ndarray
+    walk: np.ndarray
 
 
 def with_numbers(nrpt: NRPT, betas: np.ndarray, step_sizes: np.ndarray) -> NRPT:
@@ -116,12 +121,13 @@ def run_round(
         Steps of this round.
     """
     before = np.asarray(state.statistics.restarts)
-    state, measured = _round(nrpt, stage, density, keys, anchors, state, jnp.int32(start), jnp.int32(length))
+    state, measured, walk = _round(nrpt, stage, density, keys, anchors, state, jnp.int32(start), jnp.int32(length))
     steps, acceptance, rejection, jump, cold, cold_log_density = (np.asarray(a, dtype=np.float64) for a in measured)
     restarts = np.asarray(state.statistics.restarts) - before
     n_recorded = length - length // 2
     filled = np.unique(np.arange(n_recorded) * N_KEPT // n_recorded)
-    return state, Measured(steps, acceptance, rejection, cold[filled], cold_log_density[filled], restarts, jump)
+    last = np.asarray(walk)[max(N_WALK - length, 0) :]
+    return state, Measured(steps, acceptance, rejection, cold[filled], cold_log_density[filled], restarts, jump, last)
 
 
 @eqx.filter_jit
@@ -134,12 +140,12 @@ def _round(
     state: Any,
     start: Array,
     length: Array,
-) -> tuple[Any, tuple[Array, ...]]:
+) -> tuple[Any, tuple[Array, ...], Array]:
     half = length // 2
     own = jnp.arange(nrpt.n_replicas)
 
-    def body(i: Array, carry: tuple[Any, Array, Any, Any]) -> tuple[Any, Array, Any, Any]:
-        states, step_sizes, sums, (cold, cold_log_density) = carry
+    def body(i: Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        states, step_sizes, sums, (cold, cold_log_density), walk = carry
         index = start + i
         tuned = eqx.tree_at(lambda s: s.kernel.step_size, nrpt, step_sizes)
 
@@ -162,11 +168,15 @@ def _round(
         slot = jnp.maximum((i - half) * N_KEPT // (length - half), 0)
         now = jax.vmap(nrpt.point)(states)
         kept = (cold.at[slot].set(now.position), cold_log_density.at[slot].set(now.target.log_density))
-        return states, step_sizes, sums, kept
+        # The last row is the present; older ones move up.
+        rungs = swap_records(walk[-1], info.is_swapped[0])
+        return states, step_sizes, sums, kept, jnp.roll(walk, -1, axis=0).at[-1].set(rungs)
 
     n, n_chains = nrpt.n_replicas, anchors.shape[0]
     zeros = tuple(jnp.zeros(size, density.dtype) for size in (n, n, n - 1, n))
     kept = (jnp.zeros((N_KEPT, *anchors.shape), density.dtype), jnp.zeros((N_KEPT, n_chains), density.dtype))
-    state, _, sums, kept = jax.lax.fori_loop(0, length, body, (state, nrpt.kernel.step_size, zeros, kept))
+    walk = jnp.tile(jnp.arange(n), (N_WALK, 1))
+    carry = (state, nrpt.kernel.step_size, zeros, kept, walk)
+    state, _, sums, kept, walk = jax.lax.fori_loop(0, length, body, carry)
     log_step, *rates = jax.tree.map(lambda s: s / (length - half), sums)
-    return state, (jnp.exp(log_step), *rates, *kept)
+    return state, (jnp.exp(log_step), *rates, *kept), walk
