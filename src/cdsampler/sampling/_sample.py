@@ -295,5 +295,5 @@ def _in_target_coordinates(result: Result, plan: Plan, names: Sequence[str], sho
     more = check_warnings(plan.checks) + shortage
     effective = _smallest_effective_size(mapped)
     if effective is not None and np.isfinite(mapped.rhat).any():
-        more += effectiveness_warnings(effective, len(mapped.positions), float(np.nanmax(mapped.rhat)))
+        more += effectiveness_warnings(effective, mapped.log_density.shape, float(np.nanmax(mapped.rhat)))
     return dataclasses.replace(mapped, warnings=tuple([*mapped.warnings, *more]))
