@@ -7,7 +7,7 @@ import pytest
 
 import cdsampler
 from cdsampler import DensityError, InvalidInputError, LogDensity, Plan, benchmark
-from cdsampler.sampling import read_netcdf
+from cdsampler.sampling import Progress, _production, read_netcdf, run
 from cdsampler.tuning import make_plan
 
 WEIGHTS = np.array([0.2, 0.3, 0.5])
@@ -122,6 +122,26 @@ def test_draws_that_prove_correlated_are_drawn_again_farther_apart(result, draw)
     assert again.plan.thinning > once.plan.thinning == 1
     assert again.spare_evaluations >= int(once.evaluations.total().count)
     assert again.seed == 1
+
+
+def test_an_interrupt_of_the_second_production_leaves_the_first(result, draw, codes, monkeypatch):
+    calls = []
+
+    def run_once(*arguments, **settings):
+        calls.append(settings["seed"])
+        if len(calls) == 2:
+            settings["on_progress"](Progress(evaluations=123, total=1000, finished=0))
+            raise KeyboardInterrupt
+        return run(*arguments, **settings)
+
+    monkeypatch.setattr(_production, "run", run_once)
+    hasty = dataclasses.replace(result.plan, thinning=1, restart_rate=0.1 * result.plan.restart_rate)
+    kept = draw(three, 2, 2000, seed=1, plan=hasty)
+    assert kept.is_partial
+    assert "partial" in codes(kept)
+    assert kept.positions.shape[0] >= 2000
+    assert kept.spare_evaluations >= 123
+    assert len(set(calls)) == 2
 
 
 def test_the_walk_of_replicas_moves_by_neighbour_swaps(result):

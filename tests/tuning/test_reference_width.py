@@ -30,7 +30,7 @@ def replicas(density, width):
 def test_slope_is_that_of_two_gaussians(density, width):
     """Both terms are averages over N pairs of chi-square variables with variances of a few D r^±4."""
     points = replicas(density, width)
-    slope = float(width_module._skl_slope(points, jnp.zeros((N, DIM)), jnp.asarray(width)))
+    slope = float(width_module._skl_slope(points, jnp.zeros(DIM), jnp.asarray(width)))
     ratio = SIGMA / width
     truth = DIM * (ratio**2 - ratio**-2)
     error = np.sqrt(8 * DIM * (DIM + 8) * (ratio**4 + ratio**-4) / N)
@@ -38,7 +38,7 @@ def test_slope_is_that_of_two_gaussians(density, width):
     if width != SIGMA:
         # The score with the paper's factor, 1/t² instead of 1/t, is another slope.
         wrong = points._replace(target=points.target._replace(gradient=points.target.gradient * width))
-        assert abs(float(width_module._skl_slope(wrong, jnp.zeros((N, DIM)), jnp.asarray(width))) - truth) > 4 * error
+        assert abs(float(width_module._skl_slope(wrong, jnp.zeros(DIM), jnp.asarray(width))) - truth) > 4 * error
 
 
 @pytest.mark.parametrize("start", [1.0, 30.0])

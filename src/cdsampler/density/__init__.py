@@ -1,6 +1,7 @@
 """The only place where a target is evaluated, checked for non-finite values and charged."""
 
 from cdsampler.density._bounds import check_bounded as check_bounded
+from cdsampler.density._bounds import check_position as check_position
 from cdsampler.density._bounds import coordinate_names as coordinate_names
 from cdsampler.density._evaluations import Evaluations as Evaluations
 from cdsampler.density._log_density import AbstractLogDensity as AbstractLogDensity

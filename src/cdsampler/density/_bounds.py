@@ -1,9 +1,11 @@
+from typing import Any
+
 import numpy as np
 
 from cdsampler.density._evaluations import Evaluations
 from cdsampler.density._log_density import AbstractLogDensity
 from cdsampler.density._point import Point
-from cdsampler.errors import DensityError
+from cdsampler.errors import DensityError, InvalidInputError
 
 
 def check_bounded(evaluations: Evaluations, *points: Point) -> None:
@@ -39,3 +41,14 @@ def check_bounded(evaluations: Evaluations, *points: Point) -> None:
 def coordinate_names(density: AbstractLogDensity) -> tuple[str, ...]:
     """Return the density's names of its coordinates, or x0, x1 … if it has none."""
     return tuple(getattr(density, "names", [f"x{i}" for i in range(density.dim)]))
+
+
+def check_position(density: AbstractLogDensity, name: str, given: Any) -> np.ndarray:
+    """Return a point of the target's space as float64, shape (dim,); or raise `InvalidInputError`, naming it."""
+    try:
+        position = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        position = np.full(0, np.nan)
+    if position.shape != (density.dim,) or not np.all(np.isfinite(position)):
+        raise InvalidInputError(f"The {name} must be {density.dim} finite numbers, got {given!r}.")
+    return position

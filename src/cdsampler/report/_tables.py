@@ -69,7 +69,7 @@ def cost_table(result: Result) -> Table:
     table.add_row("  with the gradient", count(int(production.gradient)))
     table.add_row("evaluations in tuning", count(int(tuning.count)))
     if result.spare_evaluations:
-        table.add_row("evaluations of chains that are not returned", count(result.spare_evaluations))
+        table.add_row("evaluations of draws that are not returned", count(result.spare_evaluations))
     for label, attribute in (("-inf", "neg_inf"), ("NaN", "nan"), ("+inf", "pos_inf")):
         amount = int(getattr(production, attribute)) + int(getattr(tuning, attribute))
         if amount:

@@ -46,8 +46,8 @@ class Result:
     is_partial : bool
         Whether the run was interrupted; then only finished chains are in here.
     spare_evaluations : int
-        Executed for chains whose samples are not returned: those that only filled the last group, and those that
-        an interrupt left unfinished.
+        Executed for draws that are not returned: of chains that only filled the last group or that an interrupt left
+        unfinished, and of a production that was repeated because its draws were correlated.
     warnings : tuple of RunWarning
     plan : Plan or None
         What tuning chose, for reuse; None if the sampler was given.

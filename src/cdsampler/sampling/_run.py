@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cdsampler._typing import Array
-from cdsampler.density import AbstractLogDensity, Evaluations, coordinate_names
+from cdsampler.density import AbstractLogDensity, Evaluations, check_position, coordinate_names
 from cdsampler.errors import InvalidInputError
 from cdsampler.samplers import (
     NRPT,
@@ -191,10 +191,7 @@ def check_counts(n_samples: int, seed: int, chunk_size: int | None) -> None:
 def _checked(density: AbstractLogDensity, anchor: Any, anchor_scale: float) -> Array:
     if not (np.isfinite(anchor_scale) and anchor_scale >= 0):
         raise InvalidInputError(f"anchor_scale must be finite and not negative, got {anchor_scale}.")
-    centre = np.asarray(anchor, dtype=np.float64)
-    if centre.shape != (density.dim,) or not np.all(np.isfinite(centre)):
-        raise InvalidInputError(f"The anchor must be {density.dim} finite numbers, got {anchor!r}.")
-    return jnp.asarray(centre, density.dtype)
+    return jnp.asarray(check_position(density, "anchor", anchor), density.dtype)
 
 
 def _assemble(

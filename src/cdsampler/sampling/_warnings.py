@@ -152,7 +152,8 @@ def check_warnings(checks: Checks) -> list[RunWarning]:
 def effectiveness_warnings(effective_size: float, shape: tuple[int, int], rhat: float) -> list[RunWarning]:
     """Return a warning if the draws, of shape (n_chains, n_draws), are worth far fewer, or chains disagree."""
     n_samples = shape[0] * shape[1]
-    # R-hat halves the chains; of independent draws its square is 1 + O(1) χ²/(2 n_chains · n_draws/2).
+    # With m chains, halved, of n draws, the variance between halves has a relative error of √(2/2m), which enters R-hat
+    # divided by 2 · n/2: good draws in short chains exceed any fixed limit.
     noise = np.sqrt(1 / shape[0]) / shape[1]
     is_mixed = not rhat > 1.05 + 4 * noise
     if effective_size >= 0.25 * n_samples and is_mixed:

@@ -66,7 +66,7 @@ def learn(pilot: PilotGroup, survey: Survey, rng: np.random.Generator) -> Learne
     draws, fit, surprise = survey.draws, survey.fit, 0.0
     step = float(survey.annealed.step_sizes[-1]) if survey.annealed is not None else pilot.density.dim ** (-1 / 3)
     n = pilot.n_replicas or FIRST_REPLICAS
-    ladder = _ladder(fit, n, step)
+    ladder = Ladder(_reference(fit), fit, np.linspace(0, 1, n), np.full(n, step), np.zeros(n - 1))
     is_measured, stretch, log_z = False, 1.0, np.inf
     for number in range(MAX_ROUNDS):
         starts = spread_starts(draws, fit, pilot.n_chains, rng)
@@ -80,8 +80,7 @@ def learn(pilot: PilotGroup, survey: Survey, rng: np.random.Generator) -> Learne
         surprise = fit.wide_share(np.unique(cold, axis=0))
         draws = draws.joined(cold, cold_log_density, np.tile(np.arange(n_chains), n_kept))
         fit = fit_mixture(draws.positions, draws.chains, survey.centre, survey.width, rng, groups=draws.groups)
-        ladder = rescheduled(ladder, measured, pilot.n_replicas)
-        ladder = ladder._replace(reference=MixtureReference(**mixture_of(fit)), fit=fit)
+        ladder = rescheduled(ladder._replace(reference=_reference(fit), fit=fit), measured, pilot.n_replicas)
         # Where local moves are slow, a short round says only what the reference knew already.
         tau = local_autocorrelation(float(measured.jump[-1]), fit.local_variance())
         stretch = float(np.clip(tau / SLOW, stretch, MAX_STRETCH))
@@ -95,7 +94,7 @@ def learn(pilot: PilotGroup, survey: Survey, rng: np.random.Generator) -> Learne
 
 
 def _is_covered(fit: MixtureFit, positions: np.ndarray, log_density: np.ndarray) -> bool:
-    """Return whether the fit is nowhere so thin that a chain which gets there stays."""
+    """Return whether the fit, its wider copies left out, is nowhere so thin that a chain which gets there stays."""
     log_weights = log_density - fit.log_density(positions)
     excess = np.quantile(log_weights, [0.99, 1.0]) - np.median(log_weights)
     return bool(excess[0] <= THIN and excess[1] <= THINNEST)
@@ -117,7 +116,5 @@ def mixture_of(fit: MixtureFit) -> dict[str, np.ndarray]:
     }
 
 
-def _ladder(fit: MixtureFit, n_replicas: int, step: float) -> Ladder:
-    reference = MixtureReference(**mixture_of(fit))
-    betas = np.linspace(0, 1, n_replicas)
-    return Ladder(reference, fit, betas, np.full(n_replicas, step), np.zeros(n_replicas - 1))
+def _reference(fit: MixtureFit) -> MixtureReference:
+    return MixtureReference(**mixture_of(fit))

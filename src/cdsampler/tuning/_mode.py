@@ -7,8 +7,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from cdsampler._typing import Array, Scalar
-from cdsampler.density import AbstractLogDensity, Evaluations
-from cdsampler.errors import DensityError, InvalidInputError
+from cdsampler.density import AbstractLogDensity, Evaluations, check_position
+from cdsampler.errors import DensityError
 
 
 class Mode(NamedTuple):
@@ -46,9 +46,7 @@ def find_mode(density: AbstractLogDensity, start: np.ndarray | None = None, *, m
     DensityError
         The log density is not finite at the start.
     """
-    x0 = np.zeros(density.dim) if start is None else np.asarray(start, dtype=np.float64)
-    if x0.shape != (density.dim,) or not np.all(np.isfinite(x0)):
-        raise InvalidInputError(f"The start must be {density.dim} finite numbers, got {start!r}.")
+    x0 = np.zeros(density.dim) if start is None else check_position(density, "start", start)
     total = Evaluations.zero()
     best = (-np.inf, x0)
     first: float | None = None  # tolerances are relative, so a large constant in the density must not matter

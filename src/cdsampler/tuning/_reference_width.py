@@ -3,17 +3,16 @@
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from cdsampler._typing import Array, PRNGKey
-from cdsampler.density import AbstractLogDensity, Evaluations, Point
+from cdsampler.density import AbstractLogDensity, Evaluations, Point, check_position
 from cdsampler.errors import InvalidInputError
 from cdsampler.kernels import MALA
-from cdsampler.paths import GaussianReference, equal_rejection_schedule
-from cdsampler.samplers import NRPT, chain_keys
-from cdsampler.tuning._rounds import interpolated_steps, run_round, start_chains, with_numbers
+from cdsampler.paths import GaussianReference
+from cdsampler.tuning._account import Account
+from cdsampler.tuning._tempering import Ladder, PilotGroup, rescheduled
 
 # A Newton step is clipped to this change of log t, and gains decay as (1 + round)^-1/2 after the first rounds.
 LONGEST_STEP, FULL_STEPS = 0.5, 10
@@ -64,12 +63,12 @@ def minimise_skl(
     width
         Where the search starts; start wide.
     n_replicas, n_chains, n_rounds, round_length
-        Each round costs `n_chains · (2 + n_replicas · (n_replicas + round_length))` evaluations or a little less.
+        Each round costs at most `n_chains · (1 + n_replicas · (n_replicas + round_length))` evaluations.
 
     Raises
     ------
     InvalidInputError
-        The width isn't positive, or a count is too small.
+        The width isn't positive, a count is too small, or the anchor isn't a point of the target's space.
 
     Notes
     -----
@@ -81,38 +80,34 @@ def minimise_skl(
         raise InvalidInputError(f"width must be positive and finite, got {width}.")
     if min(n_replicas, n_chains) < 2 or n_rounds < 2 or round_length < 2:
         raise InvalidInputError("minimise_skl needs at least 2 replicas, 2 chains, 2 rounds and rounds of 2 steps.")
-    dim = density.dim
-    anchors = jnp.broadcast_to(jnp.asarray(anchor, density.dtype), (n_chains, dim))
+    dim, centre = density.dim, check_position(density, "anchor", anchor)
+    pilot = PilotGroup(density, centre, rng_key, Account(), n_chains=n_chains)
     betas, steps = np.linspace(0, 1, n_replicas) ** 3, np.full(n_replicas, dim ** (-1 / 3))
-    log_width, cold, made = float(np.log(width)), None, Evaluations.zero()
-    widths, slopes, barriers = [], [], []
+    ladder = Ladder(GaussianReference(width), None, betas, steps, np.zeros(n_replicas - 1))
+    log_width, starts = float(np.log(width)), np.zeros((0, dim))
+    widths, slopes = [], []
     for number in range(n_rounds):
-        scale = jnp.asarray(np.exp(log_width))
-        nrpt = with_numbers(NRPT(GaussianReference(scale), betas, MALA(1.0)), betas, steps)
-        total = int(nrpt.ramp_length) + round_length
-        nrpt = eqx.tree_at(lambda s: s.n_steps, nrpt, jnp.asarray(total, jnp.int32))
-        keys = chain_keys(jax.random.fold_in(rng_key, number), np.arange(n_chains))
-        state = start_chains(nrpt, nrpt, density, keys, anchors, cold)
-        state, measured = run_round(nrpt, nrpt, density, keys, anchors, state, 0, total)
-        made = made + state.evaluations.total()
-        slope = float(_skl_slope(state.points, anchors, scale))
-        widths.append(float(np.exp(log_width)))
+        scale = np.exp(log_width)
+        ladder = ladder._replace(reference=GaussianReference(scale))
+        measured = pilot.run("width", ladder, MALA(1.0), round_length, starts)
+        assert measured is not None, "this account has no limit"
+        slope = float(_skl_slope(measured.points, jnp.asarray(centre, density.dtype), jnp.asarray(scale)))
+        widths.append(float(scale))
         slopes.append(slope)
-        barriers.append(float(measured.rejection.sum()))
         gain = max(1 + number - FULL_STEPS, 1) ** -0.5
         log_width += gain * float(np.clip(slope / (4 * dim), -LONGEST_STEP, LONGEST_STEP))
-        moved = equal_rejection_schedule(betas, measured.rejection)
-        steps, betas = interpolated_steps(moved, betas, measured.step_sizes), moved
-        cold = state.points.position[: n_chains // 2, -1]
+        ladder = rescheduled(ladder, measured, n_replicas)
+        starts = np.asarray(measured.points.position[: n_chains // 2, -1])
     late = np.log(widths[n_rounds // 2 :])
-    return WidthSearch(float(np.exp(late.mean())), np.array(widths), np.array(slopes), np.array(barriers), made)
+    barriers = np.array([summary.barrier for summary in pilot.rounds])
+    return WidthSearch(float(np.exp(late.mean())), np.array(widths), np.array(slopes), barriers, pilot.account.spent)
 
 
 @eqx.filter_jit
-def _skl_slope(points: Point, anchors: Array, width: Array) -> Array:
+def _skl_slope(points: Point, anchor: Array, width: Array) -> Array:
     """Estimate d SKL / d log t from replicas at both ends of the ladder, points of shape (n_chains, n_replicas, …)."""
-    dim = anchors.shape[-1]
-    offset = points.position - anchors[:, None]
+    dim = anchor.shape[0]
+    offset = points.position - anchor[None, None]
     score = -(dim + jnp.sum(offset * points.target.gradient, axis=-1))
     log_ratio = points.target.log_density + 0.5 * jnp.sum(offset**2, axis=-1) / width**2
     cold_score, cold_ratio = score[:, -1], log_ratio[:, -1]

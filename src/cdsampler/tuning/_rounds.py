@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cdsampler._typing import Array, PRNGKey
-from cdsampler.density import AbstractLogDensity
+from cdsampler.density import AbstractLogDensity, Point
 from cdsampler.kernels import adapt_step_size
 from cdsampler.samplers import NRPT, AbstractStage, swap_records
 
@@ -34,6 +34,8 @@ class Measured(NamedTuple):
         Mean squared distance of a local move.
     walk : ndarray of int, shape (at most N_WALK, n_replicas)
         Which replica was on each rung of the first chain's ladder, over the round's last steps.
+    points : Point, leaves of shape (n_chains, n_replicas, ...)
+        Every replica at the round's end, with all that is cached there.
     """
 
     step_sizes: np.ndarray
@@ -44,6 +46,7 @@ class Measured(NamedTuple):
     restarts: np.ndarray
     jump: np.ndarray
     walk: np.ndarray
+    points: Point
 
 
 def with_numbers(nrpt: NRPT, betas: np.ndarray, step_sizes: np.ndarray) -> NRPT:
@@ -126,8 +129,17 @@ def run_round(
     restarts = np.asarray(state.statistics.restarts) - before
     n_recorded = length - length // 2
     filled = np.unique(np.arange(n_recorded) * N_KEPT // n_recorded)
-    last = np.asarray(walk)[max(N_WALK - length, 0) :]
-    return state, Measured(steps, acceptance, rejection, cold[filled], cold_log_density[filled], restarts, jump, last)
+    return state, Measured(
+        steps,
+        acceptance,
+        rejection,
+        cold[filled],
+        cold_log_density[filled],
+        restarts,
+        jump,
+        np.asarray(walk)[max(N_WALK - length, 0) :],
+        state.points,
+    )
 
 
 @eqx.filter_jit
