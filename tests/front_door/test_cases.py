@@ -67,9 +67,11 @@ def test_evidence_of_a_banana(draw, seed):
     assert abs(evidence(draw(banana, 2, seed=seed)).log_z) < 0.1
 
 
+too_narrow = pytest.mark.xfail(strict=True, reason="the ends of the arms are reached too rarely: var x2 is too small")
+
+
 @pytest.mark.slow
-@pytest.mark.xfail(strict=False, reason="the ends of the arms are reached too rarely: the variance of x2 is too small")
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=too_narrow), pytest.param(2, marks=too_narrow)])
 def test_moments_of_a_banana(draw, check_moments, seed):
     check_moments(draw(banana, 2, seed=seed), [0, 1], [1, 2.01])
 
