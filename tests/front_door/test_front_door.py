@@ -34,10 +34,13 @@ def test_weights_and_evidence_are_right_and_nothing_is_warned_of(result):
     assert result.total_evaluations < 100_000
 
 
-def test_the_test_of_weights_notices_a_reference_that_misses_modes(draw):
+def test_the_test_of_weights_notices_a_reference_that_misses_modes(draw, codes):
     """Negative control: about one mode, a narrow forced reference reaches nothing else."""
     narrow = draw(three, 2, n_samples=500, anchor=[-20.0, 0.0], reference_scale=2.0, max_evaluations=60_000)
     assert np.mean(narrow.positions[:, 0] > 10) < 0.3 - 4 * np.sqrt(0.3 * 0.7 / 250)
+    assert "reference-too-narrow" in codes(narrow)
+    wide = draw(three, 2, n_samples=500, anchor=[-20.0, 0.0], reference_scale=40.0)
+    assert "reference-too-narrow" not in codes(wide)
 
 
 def test_the_plan_survives_json_and_gives_the_same_samples(result, tmp_path):

@@ -18,6 +18,7 @@ from cdsampler.tuning._fit import MixtureFit, fit_mixture
 from cdsampler.tuning._learning import learn, mixture_of
 from cdsampler.tuning._plan import Plan, RoundSummary
 from cdsampler.tuning._rounds import interpolated_steps
+from cdsampler.tuning._scan import scan
 from cdsampler.tuning._survey import Survey, find_anchor, survey
 from cdsampler.tuning._tempering import (
     SLOW,
@@ -133,7 +134,11 @@ def _forced(
     effort: float,
     rng: np.random.Generator,
 ) -> Survey:
-    """Return the survey of a reference that the caller insists on: one annealing from it, in units of its width."""
+    """Return the survey of a reference that the caller insists on: one annealing from it, in units of its width.
+
+    A scan with wider references gives the pilot starts that this one may not reach: whether it does is what the checks
+    then see.
+    """
     chart = AffineChart(anchor, scale * np.eye(density.dim))
     seen = TransformedLogDensity(density, chart)
     n = max(int(128 * effort), 16)
@@ -153,8 +158,10 @@ def _forced(
             f"None of {n} draws of the reference N(anchor, {scale:g}² I) lies inside the support: move or widen it."
         )
     draws = Draws.none(density.dim).joined(annealed.positions, annealed.log_density, np.arange(n))
+    wider = scan(seen, jax.random.fold_in(rng_key, 1), account, effort)
+    draws = draws.joined(wider.positions, wider.log_density, np.arange(len(wider.positions)))
     fit = fit_mixture(draws.positions, draws.chains, origin, 1.0, rng)
-    return Survey(chart, seen, origin, 1.0, annealed, draws, fit, unseen=0.0, is_bounded=True)
+    return Survey(chart, seen, origin, 1.0, annealed, draws, fit, unseen=0.0, is_bounded=wider.is_bounded)
 
 
 def _wide_ladder(found: Survey, n_replicas: int | None) -> Ladder:

@@ -11,21 +11,18 @@ from cdsampler._typing import Array, PRNGKey
 from cdsampler.charts import AffineChart, TransformedLogDensity
 from cdsampler.density import AbstractLogDensity, Evaluations, Point, check_bounded
 from cdsampler.errors import DensityError
-from cdsampler.paths import AnnealingPath, FlatReference, GaussianReference
+from cdsampler.paths import AnnealingPath, FlatReference
 from cdsampler.tuning._account import Account
-from cdsampler.tuning._annealing import Annealed, anneal, local_chains
+from cdsampler.tuning._annealing import Annealed, local_chains
 from cdsampler.tuning._draws import Draws
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
 from cdsampler.tuning._mode import find_mode
+from cdsampler.tuning._scan import annealed_from, cover_of, scan
 from cdsampler.tuning._whitening import measure_curvature
 
-# Widths, in standard deviations at the mode, that the scan starts with and never stops before.
-FIRST_WIDTH, LEAST_LAST_WIDTH, GREATEST_WIDTH = 3.0, 90.0, 1e6
-# The scan ends at this multiple of the width that covers what it found; the exploration takes this margin.
-SCAN_MARGIN, WIDTH_MARGIN, WIDER = 3.0, 2.0, 3.0
-N_SCAN, N_LOCAL, N_EXPLORE, MAX_BATCHES = 32, 16, 192, 3
-# Annealed chains whose weight is this many nats below the best are stuck where the target has no mass.
-STUCK = 30.0
+# The exploration takes this margin over the width that covers what the scan found, and every other time a wider one.
+WIDTH_MARGIN, WIDER = 2.0, 3.0
+N_LOCAL, N_EXPLORE, MAX_BATCHES = 16, 192, 3
 # Draws this steep belong to a mode several times narrower than the first; draws within SAME of its widths are of it.
 STEEP, SAME, MAX_CLIMBS = 25.0, 6.0, 60
 # Exploration goes on while the estimated mass of unseen modes (Good and Turing) is above this.
@@ -105,9 +102,11 @@ def survey(
     origin = np.zeros(density.dim)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(keys[0])))
     draws = _around(seen, origin, 0, keys[1], account, effort, Draws.none(density.dim))
-    scan = _scan(seen, keys[2], account, effort)
-    draws = draws.joined(scan.positions, scan.log_density, np.arange(len(scan.positions)), -1, scan.roughness)
-    centre, needed = cover_of(scan.positions) if len(scan.positions) else cover_of(draws.positions)
+    scanned = scan(seen, keys[2], account, effort)
+    draws = draws.joined(
+        scanned.positions, scanned.log_density, np.arange(len(scanned.positions)), -1, scanned.roughness
+    )
+    centre, needed = cover_of(scanned.positions) if len(scanned.positions) else cover_of(draws.positions)
     width = WIDTH_MARGIN * max(needed, 1.0)
     annealed = None
     n_chains, unseen = max(int(effort * N_EXPLORE), 16), 1.0
@@ -116,7 +115,7 @@ def survey(
             break
         # Every other batch starts wider: a second opinion on where the mass ends.
         factor = WIDER if batch % 2 else 1.0
-        found = _annealed(seen, centre, factor * width, jax.random.fold_in(keys[3], batch), n_chains, account)
+        found = annealed_from(seen, centre, factor * width, jax.random.fold_in(keys[3], batch), n_chains, account)
         if found is None:
             break
         draws = draws.joined(found.positions, found.log_density, np.arange(len(found.positions)), -1, found.roughness)
@@ -131,7 +130,7 @@ def survey(
         n_chains *= 2
     draws = _around_striking(seen, draws, keys[3], account, effort)
     fit = fit_mixture(draws.positions, draws.chains, centre, width, rng, groups=draws.groups)
-    return Survey(chart, seen, centre, width, annealed, draws, fit, unseen, scan.is_bounded)
+    return Survey(chart, seen, centre, width, annealed, draws, fit, unseen, scanned.is_bounded)
 
 
 def find_anchor(
@@ -157,13 +156,6 @@ def find_anchor(
         The log density is not finite at any start, or plus infinity somewhere.
     """
     return _climb(density, _starting_point(density, start, scale, rng_key, account), account)
-
-
-class _Scan(NamedTuple):
-    positions: np.ndarray
-    log_density: np.ndarray
-    roughness: np.ndarray
-    is_bounded: bool
 
 
 def _starting_point(
@@ -248,54 +240,3 @@ def _around_striking(
             density, mode, len(modes) - 1, jax.random.fold_in(rng_key, 99 + len(modes)), account, effort, draws
         )
     return draws
-
-
-def _scan(density: AbstractLogDensity, rng_key: PRNGKey, account: Account, effort: float) -> _Scan:
-    """Anneal from ever wider references about the mode; keep what the last one found."""
-    origin, width = np.zeros(density.dim), FIRST_WIDTH
-    n_chains = max(int(effort * N_SCAN), 8)
-    kept = _Scan(np.zeros((0, density.dim)), np.zeros(0), np.zeros(0), True)
-    number, needed = 0, 0.0
-    while width <= GREATEST_WIDTH and account.affords(60 * n_chains):
-        found = _annealed(density, origin, width, jax.random.fold_in(rng_key, number), n_chains, account)
-        if found is not None:
-            needed = max(cover_of(found.positions)[1], 1e-30)
-            kept = _Scan(found.positions, found.log_density, found.roughness, width >= SCAN_MARGIN * needed)
-        if width >= max(LEAST_LAST_WIDTH, SCAN_MARGIN * needed):
-            break
-        width *= 10**0.5
-        number += 1
-    return kept
-
-
-def _annealed(
-    density: AbstractLogDensity, centre: np.ndarray, width: float, rng_key: PRNGKey, n_chains: int, account: Account
-) -> Annealed | None:
-    dim = density.dim
-    step = width**2 / dim ** (1 / 3)
-    found = anneal(
-        density,
-        GaussianReference(width),
-        centre,
-        rng_key,
-        n_chains=n_chains,
-        step_size=step,
-        max_evaluations=account.share(0.5),
-    )
-    account.charge(found.evaluations)
-    if len(found.positions) == 0:
-        return None
-    kept = found.log_weights > found.log_weights.max() - STUCK
-    return found._replace(
-        positions=found.positions[kept],
-        log_density=found.log_density[kept],
-        log_weights=found.log_weights[kept],
-        roughness=found.roughness[kept],
-    )
-
-
-def cover_of(positions: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the centre, and the width at which log ref varies by 1 over the draws and no axis sticks out."""
-    centre = positions.mean(axis=0)
-    squares = np.sum((positions - centre) ** 2, axis=1)
-    return centre, float(np.sqrt(max(0.5 * squares.std(), squares.mean() / positions.shape[1])))

@@ -1,0 +1,80 @@
+"""How far does the mass reach? Chains annealed from ever wider Gaussians about one point."""
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from cdsampler._typing import PRNGKey
+from cdsampler.density import AbstractLogDensity
+from cdsampler.paths import GaussianReference
+from cdsampler.tuning._account import Account
+from cdsampler.tuning._annealing import Annealed, anneal
+
+# Widths, in standard deviations at the mode, that the scan starts with and never stops before.
+FIRST_WIDTH, LEAST_LAST_WIDTH, GREATEST_WIDTH = 3.0, 90.0, 1e6
+# The scan ends at this multiple of the width that covers what it found.
+SCAN_MARGIN, N_SCAN = 3.0, 32
+# Annealed chains whose weight is this many nats below the best are stuck where the target has no mass.
+STUCK = 30.0
+
+
+class Scan(NamedTuple):
+    """Where chains from the widest reference of a scan ended, and whether they had stopped spreading by then."""
+
+    positions: np.ndarray
+    log_density: np.ndarray
+    roughness: np.ndarray
+    is_bounded: bool
+
+
+def scan(density: AbstractLogDensity, rng_key: PRNGKey, account: Account, effort: float) -> Scan:
+    """Anneal from ever wider references about the origin, in units of the coordinates; keep what the last one found."""
+    origin, width = np.zeros(density.dim), FIRST_WIDTH
+    n_chains = max(int(effort * N_SCAN), 8)
+    kept = Scan(np.zeros((0, density.dim)), np.zeros(0), np.zeros(0), True)
+    number, needed = 0, 0.0
+    while width <= GREATEST_WIDTH and account.affords(60 * n_chains):
+        found = annealed_from(density, origin, width, jax.random.fold_in(rng_key, number), n_chains, account)
+        if found is not None:
+            needed = max(cover_of(found.positions)[1], 1e-30)
+            kept = Scan(found.positions, found.log_density, found.roughness, width >= SCAN_MARGIN * needed)
+        if width >= max(LEAST_LAST_WIDTH, SCAN_MARGIN * needed):
+            break
+        width *= 10**0.5
+        number += 1
+    return kept
+
+
+def annealed_from(
+    density: AbstractLogDensity, centre: np.ndarray, width: float, rng_key: PRNGKey, n_chains: int, account: Account
+) -> Annealed | None:
+    """Anneal from `N(centre, width² I)`, and leave out chains that got stuck; None if no draw met the support."""
+    dim = density.dim
+    step = width**2 / dim ** (1 / 3)
+    found = anneal(
+        density,
+        GaussianReference(width),
+        centre,
+        rng_key,
+        n_chains=n_chains,
+        step_size=step,
+        max_evaluations=account.share(0.5),
+    )
+    account.charge(found.evaluations)
+    if len(found.positions) == 0:
+        return None
+    kept = found.log_weights > found.log_weights.max() - STUCK
+    return found._replace(
+        positions=found.positions[kept],
+        log_density=found.log_density[kept],
+        log_weights=found.log_weights[kept],
+        roughness=found.roughness[kept],
+    )
+
+
+def cover_of(positions: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the centre, and the width at which log ref varies by 1 over the draws and no axis sticks out."""
+    centre = positions.mean(axis=0)
+    squares = np.sum((positions - centre) ** 2, axis=1)
+    return centre, float(np.sqrt(max(0.5 * squares.std(), squares.mean() / positions.shape[1])))
