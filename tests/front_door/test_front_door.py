@@ -125,6 +125,8 @@ def test_draws_that_prove_correlated_are_drawn_again_farther_apart(result, draw)
     assert again.plan.thinning > once.plan.thinning == 1
     assert again.spare_evaluations >= int(once.evaluations.total().count)
     assert again.seed == 1
+    narrow = dataclasses.replace(hasty, checks=dataclasses.replace(hasty.checks, cover=9.0))
+    assert draw(three, 2, 2000, seed=1, plan=narrow).plan.thinning == 1, "longer chains don't mend a narrow reference"
 
 
 def test_an_interrupt_of_the_second_production_leaves_the_first(result, draw, codes, monkeypatch):

@@ -21,6 +21,8 @@ from cdsampler.tuning import Plan
 USUAL_CHAINS, FEWEST_CHAINS, MOST_CHAINS = 64, 32, 128
 # With no limit, production is repeated with draws farther apart if they are worth less than this share of their number.
 ENOUGH, MOST_STRETCH, SECOND_RUN = 0.5, 8, 2**62
+# Warnings of faults that longer chains don't mend.
+BEYOND_REPAIR = {"reference-too-narrow", "reference-too-far", "improper"}
 
 
 class Production:
@@ -63,7 +65,14 @@ class Production:
         """Return the draws or, where they proved correlated and nothing forbids it, others that are farther apart."""
         first = self._once(plan, seed)
         effective, n = _smallest_effective_size(first), len(first.positions)
-        if self._left is not None or first.is_partial or effective is None or effective >= ENOUGH * n:
+        is_beyond_repair = any(warning.code in BEYOND_REPAIR for warning in first.warnings)
+        if (
+            self._left is not None
+            or first.is_partial
+            or is_beyond_repair
+            or effective is None
+            or effective >= ENOUGH * n
+        ):
             return first
         stretch = min(int(np.ceil(n / max(effective, 1.0))), MOST_STRETCH)
         # The first draws are charged as spare: if they went on they would decide how many follow.
