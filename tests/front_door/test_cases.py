@@ -23,6 +23,7 @@ def check_log_z(result, truth):
     assert abs(evidence(result).log_z - truth) < 4 * evidence(result).standard_error + 0.005
 
 
+@pytest.mark.slow
 def test_hard_edge(draw, check_moments):
     result = draw(lambda x: jnp.where(x[0] > 0, -0.5 * x[0] ** 2, -jnp.inf), 1)
     check_moments(result, [0.7979], [0.3634])
@@ -30,6 +31,7 @@ def test_hard_edge(draw, check_moments):
     assert result.positions.min() > 0
 
 
+@pytest.mark.slow
 def test_nan_region_is_rejected_and_counted(draw, check_moments, codes):
     result = draw(lambda x: jnp.where(x[0] < -1, jnp.nan, -0.5 * x[0] ** 2), 1)
     check_moments(result, [0.2876], [0.6297])
@@ -43,6 +45,7 @@ def test_box_support(draw, check_moments):
     check_log_z(result, 2.1972)
 
 
+@pytest.mark.slow
 def test_curved_and_lobed(draw, check_moments):
     def lobes(x):
         r = jnp.sqrt(jnp.sum(x**2))

@@ -175,6 +175,7 @@ def test_programs_do_not_grow_in_number_with_the_draws(result, caplog, log_compi
     assert len(programs(25)) < 20, "some conversion for new shapes is fine, one program for each draw is not"
 
 
+@pytest.mark.slow
 def test_a_search_from_a_point_of_symmetry_leaves_the_saddle():
     def two(x):
         return jnp.logaddexp(-0.5 * jnp.sum((x - 6) ** 2), -0.5 * jnp.sum((x + 6) ** 2))
@@ -198,6 +199,7 @@ def test_no_finite_start_and_unbounded_densities_are_errors():
         cdsampler.sample(lambda x: jnp.where(x[0] > 1, jnp.inf, -0.5 * x[0] ** 2), 1, 10)
 
 
+@pytest.mark.slow
 def test_an_improper_target_warns(draw, codes):
     assert "improper" in codes(draw(lambda x: -0.5 * x[0] ** 2, 2, n_samples=64, max_evaluations=200_000))
 

@@ -1,5 +1,6 @@
 """Choices made on a small pilot group of chains, then frozen."""
 
+from cdsampler.tuning._autotune import RESTARTS_PER_DRAW as RESTARTS_PER_DRAW
 from cdsampler.tuning._autotune import make_plan as make_plan
 from cdsampler.tuning._checks import Checks as Checks
 from cdsampler.tuning._mode import Mode as Mode

@@ -18,7 +18,7 @@ from cdsampler.paths import AbstractReference, GaussianReference, MixtureReferen
 from cdsampler.samplers import CDS, NRPT, constant_step_variances
 from cdsampler.tuning._checks import Checks
 
-FORMAT = 2
+FORMAT = 3
 
 
 class RoundSummary(NamedTuple):
@@ -37,6 +37,8 @@ class RoundSummary(NamedTuple):
         NaN where it wasn't estimated.
     evaluations : int
         Of tuning so far.
+    evaluations_per_step : int
+        Of one chain.
     """
 
     what: str
@@ -46,6 +48,7 @@ class RoundSummary(NamedTuple):
     restart_rate: float
     log_z: float
     evaluations: int
+    evaluations_per_step: int
 
 
 @dataclass(frozen=True)

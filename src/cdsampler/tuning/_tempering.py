@@ -127,7 +127,7 @@ class PilotGroup:
         rate = float(measured.restarts.mean()) / max(length - int(nrpt.ramp_length), 1)
         barrier = float(measured.rejection.sum())
         spent = int(self.account.spent.count)
-        summary = RoundSummary(what, nrpt.n_replicas, length, barrier, rate, log_z, spent)
+        summary = RoundSummary(what, nrpt.n_replicas, length, barrier, rate, log_z, spent, nrpt.cost_step())
         self.rounds.append(summary)
         self._on_round(summary)
 

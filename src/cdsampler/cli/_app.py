@@ -1,5 +1,3 @@
-"""The command line: `cdsampler sample`, `cdsampler list`."""
-
 import json
 import sys
 import time
@@ -12,19 +10,18 @@ import jax
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from cdsampler import __version__, benchmark, report
+from cdsampler.cli._console import console
+from cdsampler.cli._progress import ProgressBar, RoundTable
 from cdsampler.errors import CdsamplerError, InvalidInputError, SamplingWarning
 from cdsampler.metrics import METRICS, ExactReference, MetricValue, evaluate
-from cdsampler.sampling import Progress as RunProgress
 from cdsampler.sampling import Result, run
 from cdsampler.sampling import sample as draw
-from cdsampler.tuning import Plan, RoundSummary, find_mode
+from cdsampler.tuning import Plan, find_mode
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-console = Console()
 PRESET_BUDGET = 2000
 
 
@@ -137,9 +134,9 @@ def _refuse(why: str, **options: Any) -> None:
 
 
 def _run_tuned(job: Job, *, save_plan: Path | None, **settings: Any) -> None:
-    rounds = _RoundTable()
+    rounds = RoundTable(job.n_samples)
     density = benchmark.build_target(job.target).density()
-    with _ProgressBar(job.n_samples) as bar, warnings.catch_warnings():
+    with ProgressBar(job.n_samples) as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore", SamplingWarning)  # they are shown in a panel of their own
         result = draw(
             density,
@@ -163,7 +160,7 @@ def _run_preset(job: Job, sampler: str, budget: int, preset: benchmark.Preset) -
         mode = find_mode(density)
         tuned = benchmark.tune_sampler(benchmark.build_sampler(sampler, preset), density, mode.position, job.seed)
     console.print(f"Mode search and tuning: {time.perf_counter() - began:.1f} s")
-    with _ProgressBar(job.n_samples) as bar:
+    with ProgressBar(job.n_samples) as bar:
         result = run(
             tuned.sampler.with_budget(budget),
             density,
@@ -191,61 +188,6 @@ def _show(job: Job, result: Result) -> None:
         console.print(panel)
     if job.out is not None:
         _write(job, result, values, exact, n_modes)
-
-
-class _RoundTable:
-    """Prints one line for each round of tuning, as it ends."""
-
-    def __init__(self) -> None:
-        self._is_first = True
-
-    def add(self, summary: RoundSummary) -> None:
-        """Print a round."""
-        if self._is_first:
-            heads = ("replicas", "steps", "Λ", "restarts", "log Z", "evaluations")
-            console.print(f"{'round':<12}" + "".join(f"{head:>11}" for head in heads), style="bold")
-            self._is_first = False
-        console.print(
-            f"{summary.what:<12}{summary.n_replicas:>11}{summary.n_steps:>11}{summary.barrier:>11.2f}"
-            f"{summary.restart_rate:>11.3f}{summary.log_z:>11.3f}{summary.evaluations:>11,}",
-            highlight=False,
-        )
-
-
-class _ProgressBar:
-    """Shows evaluations made, samples finished and the time left."""
-
-    def __init__(self, n_samples: int):
-        self._n_samples = n_samples
-        self._bar = Progress(
-            TextColumn("Sampling"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[text]}"),
-            TimeRemainingColumn(),
-            console=console,
-        )
-        self._task = self._bar.add_task("sampling", total=1, text="")
-        self._is_shown = False
-
-    def __enter__(self) -> "_ProgressBar":
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._is_shown:
-            self._bar.stop()
-
-    def update(self, progress: RunProgress) -> None:
-        """Show how far the run is."""
-        if not self._is_shown:
-            # Only now: bad input and tuning come before it.
-            self._bar.start()
-            self._is_shown = True
-        text = (
-            f"{progress.evaluations:,} of {progress.total:,} evaluations, "
-            f"{progress.finished:,} of {self._n_samples:,} samples"
-        )
-        self._bar.update(self._task, completed=progress.evaluations, total=progress.total, text=text)
 
 
 def _write(job: Job, result: Result, values: list[MetricValue], exact: ExactReference, n_modes: int) -> None:

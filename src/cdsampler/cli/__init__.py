@@ -1,0 +1,4 @@
+"""The command line: `cdsampler sample`, `cdsampler list`."""
+
+from cdsampler.cli._app import app as app
+from cdsampler.cli._app import main as main

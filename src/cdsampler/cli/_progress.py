@@ -1,0 +1,96 @@
+"""What the command line shows while it works."""
+
+import time
+
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from cdsampler.cli._console import console
+from cdsampler.sampling import Progress as RunProgress
+from cdsampler.tuning import RESTARTS_PER_DRAW, RoundSummary
+
+WIDTHS = ("<11", ">9", ">8", ">8", ">10", ">10", ">13", ">8")
+
+
+class RoundTable:
+    """Prints one line for each round of tuning, as it ends.
+
+    The last column says how long production would take at the round's rate of restarts and the speed so far.
+    """
+
+    def __init__(self, n_samples: int) -> None:
+        self._n_samples = n_samples
+        self._began = time.perf_counter()
+        self._is_first = True
+
+    def add(self, summary: RoundSummary) -> None:
+        """Print a round."""
+        if self._is_first:
+            _print_row("round", "replicas", "steps", "Λ", "restarts", "log Z", "evaluations", "left", style="bold")
+            self._is_first = False
+        _print_row(
+            summary.what,
+            f"{summary.n_replicas}",
+            f"{summary.n_steps}",
+            f"{summary.barrier:.2f}",
+            f"{summary.restart_rate:.3f}",
+            f"{summary.log_z:.3f}",
+            f"{summary.evaluations:,}",
+            self._left(summary),
+        )
+
+    def _left(self, summary: RoundSummary) -> str:
+        if summary.restart_rate == 0:
+            return "?"
+        speed = summary.evaluations / (time.perf_counter() - self._began)
+        needed = self._n_samples * RESTARTS_PER_DRAW * summary.evaluations_per_step / summary.restart_rate
+        return duration(needed / speed)
+
+
+class ProgressBar:
+    """Shows evaluations made, samples finished and the time left."""
+
+    def __init__(self, n_samples: int):
+        self._n_samples = n_samples
+        self._bar = Progress(
+            TextColumn("Sampling"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[text]}"),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._task = self._bar.add_task("sampling", total=1, text="")
+        self._is_shown = False
+
+    def __enter__(self) -> "ProgressBar":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._is_shown:
+            self._bar.stop()
+
+    def update(self, progress: RunProgress) -> None:
+        """Show how far the run is."""
+        if not self._is_shown:
+            # Only now: bad input and tuning come before it.
+            self._bar.start()
+            self._is_shown = True
+        text = (
+            f"{progress.evaluations:,} of {progress.total:,} evaluations, "
+            f"{progress.finished:,} of {self._n_samples:,} samples"
+        )
+        self._bar.update(self._task, completed=progress.evaluations, total=progress.total, text=text)
+
+
+def _print_row(*cells: str, style: str | None = None) -> None:
+    console.print(
+        "".join(f"{cell:{form}}" for cell, form in zip(cells, WIDTHS, strict=True)), style=style, highlight=False
+    )
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the largest unit that keeps two digits before the point at most."""
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
