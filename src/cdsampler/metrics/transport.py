@@ -69,14 +69,19 @@ def wasserstein_1_and_2(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
     return first, second
 
 
+def require_same_size(x: FloatArray, y: FloatArray) -> None:
+    """Raise `InvalidInputError` unless ``x`` and ``y`` have as many rows."""
+    if len(x) != len(y):
+        raise InvalidInputError(
+            f"x has {len(x)} rows and y has {len(y)}; both samples need the same size: "
+            f"take a random subsample of {min(len(x), len(y))} rows of the larger."
+        )
+
+
 def _equal_samples(x: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
     rows_x, rows_y = as_finite_rows("x", x), as_finite_rows("y", y)
     require_same_dim(rows_x, rows_y)
-    if len(rows_x) != len(rows_y):
-        raise InvalidInputError(
-            f"x has {len(rows_x)} rows and y has {len(rows_y)}; both samples need the same size: "
-            f"take a random subsample of {min(len(rows_x), len(rows_y))} rows of the larger."
-        )
+    require_same_size(rows_x, rows_y)
     return rows_x, rows_y
 
 
@@ -84,7 +89,11 @@ def _distances_of_orders(x: FloatArray, y: FloatArray, orders: tuple[float, ...]
     if x.shape[1] == 1:
         moves = np.abs(np.sort(x[:, 0]) - np.sort(y[:, 0]))
         return [_power_mean(moves, order) for order in orders]
-    distances = cdist(x, y)
+    return transport_costs(cdist(x, y), orders)
+
+
+def transport_costs(distances: FloatArray, orders: tuple[float, ...]) -> list[float]:
+    """Return the Wasserstein distance of each order between two samples that are ``distances`` [n, n] apart."""
     return [_power_mean(_assigned(distances, order), order) for order in orders]
 
 

@@ -3,7 +3,7 @@ import abc
 import equinox as eqx
 from numpy.typing import DTypeLike
 
-from cdsampler._typing import Array, Float, PRNGKey
+from cdsampler._typing import Array, Float, Position, PRNGKey
 from cdsampler.density import LogDensity
 
 
@@ -41,3 +41,15 @@ class AbstractExactTarget(AbstractTarget):
     @abc.abstractmethod
     def mode_weights(self) -> Float[Array, " modes"]:
         """Weight of each mode."""
+
+
+class AbstractParticleTarget(AbstractTarget):
+    """A target whose points are configurations of particles in three dimensions, up to rigid motions."""
+
+    @abc.abstractmethod
+    def to_positions(self, q: Position) -> Float[Array, "particles 3"]:
+        """Return the particles' positions at one point."""
+
+    @abc.abstractmethod
+    def from_positions(self, positions: Float[Array, "particles 3"]) -> Position:
+        """Return the point of a configuration."""
