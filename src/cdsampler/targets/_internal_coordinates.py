@@ -26,9 +26,9 @@ ROOT_FRAMES = np.array([[[-1, 1], [0, 0], [0, 0]], [[0, 0], [1, 1], [0, 0]], [[0
 class ZMatrix:
     """From which atoms each atom of a molecule is placed; hashable, so compiled functions may depend on it.
 
-    Row k places atom `order[k]` at a distance from its parent, to which it is bonded, at an angle to the parent's `axis`
-    atom, and at a torsion about that axis relative to its `third` atom. Root, first and second neighbour of the root
-    come first. A torsion is proper if the third atom is bonded to the axis atom; else that atom is the first sibling.
+    Row k places atom `order[k]` at a distance from its parent, to which it is bonded, at an angle to the parent's
+    `axis` atom, and at a torsion about that axis relative to its `third` atom. The root and two of its neighbours come
+    first. A torsion is proper if the third atom is bonded to the axis atom; else that atom is the first sibling.
 
     Attributes
     ----------
@@ -60,7 +60,8 @@ class ZMatrix:
         root = next(iter(children))
         first, second = children[root][:2]
         level = _siblings(children[root][1:], root, first, -1) + _siblings(children[first], first, root, second)
-        rows, levels = [], []
+        rows: list[tuple[int, int, int, int, bool]] = []
+        levels = []
         while level:
             levels.append((2 + len(rows), 2 + len(rows) + len(level)))
             rows += level
@@ -83,9 +84,7 @@ def _tree(neighbours: list[set[int]]) -> dict[int, list[int]]:
     reached = {atom: _parents_from(atom, neighbours) for atom in range(len(neighbours))}
     missing = sorted(set(reached) - set(reached[0][0]))
     if missing:
-        raise InvalidInputError(
-            f"No chain of bonds leads from atom 0 to atom {missing[0]}: give bonds that connect all."
-        )
+        raise InvalidInputError(f"No chain of bonds leads from atom 0 to atom {missing[0]}: connect all atoms.")
     root = min(reached, key=lambda atom: (reached[atom][1], -len(neighbours[atom])))
     parents = reached[root][0]
     size = dict.fromkeys(parents, 1)
@@ -127,8 +126,8 @@ class InternalCoordinates(eqx.Module):
     """Real coordinates of a molecule's shape, relative to an example configuration.
 
     A vector q holds, in the row order of `zmatrix`, N - 1 bonds as `log(b / b₀)`, N - 2 angles as
-    `log tan(θ/2) - log tan(θ₀/2)` and N - 3 torsions as `τ - τ₀`; the example is q = 0. The torsion of an atom that isn't
-    the first on its parent is relative to that first sibling, so one torsion turns everything beyond a bond.
+    `log tan(θ/2) - log tan(θ₀/2)` and N - 3 torsions as `τ - τ₀`; the example is q = 0. The torsion of an atom that
+    isn't the first on its parent is relative to that first sibling, so one torsion turns everything beyond a bond.
 
     Parameters
     ----------
@@ -293,7 +292,7 @@ def _cross(a: Array, b: Array) -> Array:
 def _place(zmatrix: ZMatrix, bonds: Array, stretched: Array, torsions: Array) -> Array:
     """Return positions, shape (3, N), in the order of the atoms, with the root at the origin.
 
-    `torsions` has N - 2 entries: the first is that of the third atom, which spans the plane that others are relative to.
+    `torsions` has N - 2 entries: the first is that of the third atom, which spans the plane that others refer to.
     """
     x, _, _ = _build(zmatrix, bonds, stretched, torsions)
     return x[:, np.argsort(zmatrix.order)]
@@ -324,7 +323,6 @@ def _build(zmatrix: ZMatrix, bonds: Array, stretched: Array, torsions: Array) ->
     """
     cosine, sine = -jnp.tanh(stretched), jnp.exp(_log_sine(stretched))
     turn_cos, turn_sin = jnp.cos(torsions), jnp.sin(torsions)
-    cosine, sine, turn_cos, turn_sin = jax.lax.optimization_barrier((cosine, sine, turn_cos, turn_sin))
     frames = [jnp.asarray(ROOT_FRAMES, bonds.dtype)]
     x = [jnp.zeros((3, 2), bonds.dtype).at[0, 1].set(bonds[0])]
     parent, previous = zmatrix.parent_rows(), 0
@@ -373,9 +371,7 @@ def _check_example(zmatrix: ZMatrix, x: np.ndarray) -> None:
     for row, (atom, parent) in enumerate(zip(zmatrix.order[1:], zmatrix.parent, strict=True), start=1):
         bond = x[atom] - x[parent]
         if not np.linalg.norm(bond) > 0:
-            raise InvalidInputError(
-                f"Bonded atoms {parent} and {atom} of the example lie at the same point: part them."
-            )
+            raise InvalidInputError(f"Bonded atoms {parent} and {atom} of the example coincide: move them apart.")
         if row < 2:
             continue
         arm = x[zmatrix.axis[row - 2]] - x[parent]
