@@ -19,3 +19,7 @@ class MissingExtraError(CdsamplerError, ImportError):
 
 class SamplingWarning(UserWarning):
     """Something that makes samples less trustworthy."""
+
+
+class ReferenceWarning(UserWarning):
+    """A set of reference samples was found damaged, or failed a check of its own."""

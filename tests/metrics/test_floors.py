@@ -31,16 +31,29 @@ def test_an_exact_sample_reads_about_its_floor(rng):
     assert np.mean(readings) / floor.mean == pytest.approx(1, abs=0.3)
 
 
-def test_samples_of_a_pair_are_independent_and_seeds_differ(rng):
-    seeds = []
+def test_a_pair_is_the_halves_of_one_draw_and_seeds_differ(rng):
+    seeds, pairs = [], []
 
     def record(seed, n):
-        seeds.append(seed)
+        seeds.append((seed, n))
         return normals(seed, n)
 
-    two_sample_floor(gap_of_means, record, 5, 10, rng)
-    assert len(set(seeds)) == 20
-    assert all(isinstance(seed, int) and 0 <= seed < 2**31 for seed in seeds)
+    def keep(x, y):
+        pairs.append((x, y))
+        return 0.0
+
+    two_sample_floor(keep, record, 5, 10, rng)
+    assert len(set(seeds)) == 10
+    assert all(isinstance(seed, int) and 0 <= seed < 2**31 and n == 10 for seed, n in seeds)
+    for (seed, n), halves in zip(seeds, pairs, strict=True):
+        np.testing.assert_array_equal(np.concatenate(halves), normals(seed, n))
+
+
+def test_floors_of_a_finite_pool_compare_disjoint_halves(rng):
+    pool = np.arange(20.0)[:, None]
+    common = lambda x, y: float(len(np.intersect1d(x, y)))  # noqa: E731
+    sample = lambda seed, n: np.random.default_rng(seed).permutation(pool)[:n]  # noqa: E731
+    assert two_sample_floor(common, sample, 10, 20, rng).mean == 0
 
 
 def test_one_repeat_has_no_spread(rng):

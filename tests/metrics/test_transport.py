@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
 from cdsampler.errors import InvalidInputError
-from cdsampler.metrics import wasserstein, wasserstein_1_and_2
+from cdsampler.metrics import energy_wasserstein_1, wasserstein, wasserstein_1_and_2
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5])
@@ -94,3 +94,13 @@ def test_bad_arrays_are_refused():
         wasserstein(np.ones((3, 2, 1)), good)
     with pytest.raises(InvalidInputError, match="shape"):
         wasserstein_1_and_2(np.ones((0, 2)), np.ones((0, 2)))
+
+
+def test_energies_agree_with_scipy_and_infinite_ones_are_infinitely_far(rng):
+    u, v = rng.standard_normal(300), 2 * rng.standard_normal(300) + 1
+    assert energy_wasserstein_1(u, v) == pytest.approx(wasserstein_distance(u, v))
+    assert energy_wasserstein_1(u, rng.permutation(u)) == 0
+    u[3] = np.inf
+    assert energy_wasserstein_1(u, v) == energy_wasserstein_1(v, u) == np.inf
+    with pytest.raises(InvalidInputError, match="same size"):
+        energy_wasserstein_1(u, v[:-1])

@@ -14,7 +14,13 @@ from cdsampler.interpolants import geometric_times, noise_variances
 from cdsampler.kernels import HMC, MALA
 from cdsampler.paths import GaussianReference, geometric_schedule
 from cdsampler.samplers import CDS, NRPT, AbstractSampler, LocalChain
-from cdsampler.targets import AbstractExactTarget, gaussian_mixture
+from cdsampler.targets import (
+    AbstractTarget,
+    alanine_dipeptide,
+    bayesian_neural_network,
+    gaussian_mixture,
+    lennard_jones,
+)
 from cdsampler.tuning import tune
 
 
@@ -58,7 +64,7 @@ class Tuned(NamedTuple):
     evaluations: Evaluations
 
 
-TARGETS: dict[str, tuple[str, Callable[[], AbstractExactTarget]]] = {
+TARGETS: dict[str, tuple[str, Callable[[], AbstractTarget]]] = {
     "gm-2": ("40 equal Gaussians in 2 dimensions", lambda: gaussian_mixture(2, uniform=True)),
     "gmnu-2": (
         "40 Gaussians in 2 dimensions, six of them 20 times as heavy",
@@ -69,6 +75,18 @@ TARGETS: dict[str, tuple[str, Callable[[], AbstractExactTarget]]] = {
         "40 Gaussians in 16 dimensions, six of them 20 times as heavy",
         lambda: gaussian_mixture(16, uniform=False),
     ),
+    "lj-13": ("Cluster of 13 Lennard-Jones particles, 36 dimensions", lambda: lennard_jones(13)),
+    "lj-55": ("Cluster of 55 Lennard-Jones particles, 162 dimensions", lambda: lennard_jones(55)),
+    "aldp": ("Alanine dipeptide in vacuum at 300 K, 60 internal coordinates", alanine_dipeptide),
+    "aldp-implicit": (
+        "Alanine dipeptide in implicit solvent at 300 K, 60 internal coordinates",
+        lambda: alanine_dipeptide("implicit"),
+    ),
+    "aldp-cartesian": (
+        "Alanine dipeptide in vacuum at 300 K, 63 Cartesian coordinates",
+        lambda: alanine_dipeptide(coordinates="cartesian"),
+    ),
+    "bnn": ("Posterior of a Bayesian neural network with 550 parameters", bayesian_neural_network),
 }
 
 PRESETS: dict[str, Preset] = {
@@ -76,6 +94,13 @@ PRESETS: dict[str, Preset] = {
     "gmnu-2": Preset(n_replicas=5, reference_scale=50.0),
     "gm-16": Preset(n_replicas=12, reference_scale=70.0),
     "gmnu-16": Preset(n_replicas=18, reference_scale=100.0),
+    "lj-13": Preset(n_replicas=8, reference_scale=2.0, beta_min=1e-5, step_size=1e-2),
+    "lj-55": Preset(n_replicas=24, reference_scale=2.0, beta_min=1e-6, step_size=3e-3),
+    "aldp": Preset(n_replicas=12, reference_scale=1.0, beta_min=1e-4, step_size=1e-3),
+    "aldp-implicit": Preset(n_replicas=12, reference_scale=1.0, beta_min=1e-4, step_size=1e-3),
+    "aldp-cartesian": Preset(n_replicas=24, reference_scale=0.1, beta_min=1e-5, step_size=1e-5),
+    # The prior is N(0, I): as the reference about 0, the path tempers the likelihood.
+    "bnn": Preset(n_replicas=24, reference_scale=1.0, beta_min=1e-5, step_size=1e-3),
 }
 
 
@@ -114,7 +139,7 @@ SAMPLERS: dict[str, tuple[str, Callable[[Preset], AbstractSampler]]] = {
 }
 
 
-def build_target(name: str) -> AbstractExactTarget:
+def build_target(name: str) -> AbstractTarget:
     """Return a target by name.
 
     Raises

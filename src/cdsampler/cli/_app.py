@@ -15,6 +15,7 @@ from rich.table import Table
 from cdsampler import __version__, benchmark, report
 from cdsampler.cli._console import console
 from cdsampler.cli._progress import ProgressBar, RoundTable
+from cdsampler.cli._reference import reference
 from cdsampler.errors import CdsamplerError, InvalidInputError, SamplingWarning
 from cdsampler.metrics import METRICS, ExactReference, MetricValue, evaluate
 from cdsampler.sampling import Result, run
@@ -22,6 +23,7 @@ from cdsampler.sampling import sample as draw
 from cdsampler.tuning import Plan, find_mode
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.command("reference")(reference)
 PRESET_BUDGET = 2000
 
 

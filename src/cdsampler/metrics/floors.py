@@ -2,7 +2,8 @@
 
 A distance between two finite samples of one law is not zero. Beside each value goes its floor, the mean of
 the metric over independent exact samples of the same size: a value at its floor cannot be told from exact
-sampling.
+sampling. The two samples of a pair are the halves of one draw: where a finite pool of reference samples is
+drawn from without replacement, they have no row in common.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -100,6 +101,8 @@ def exact_pairs(
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield ``repeats`` pairs of independent exact samples [n, dim], for several metrics to share.
 
+    Each pair is one draw of ``2 n`` rows, split in halves.
+
     Raises
     ------
     InvalidInputError
@@ -107,7 +110,8 @@ def exact_pairs(
     """
     _require_positive(n, repeats)
     for _ in range(repeats):
-        yield _draw(exact_sampler, n, rng), _draw(exact_sampler, n, rng)
+        both = _draw(exact_sampler, 2 * n, rng)
+        yield both[:n], both[n:]
 
 
 def summarise(values: Sequence[float]) -> Floor:

@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from cdsampler.errors import InvalidInputError
-from cdsampler.metrics._validate import FloatArray, as_finite_rows, require_same_dim
+from cdsampler.metrics._validate import FloatArray, as_finite_rows, as_vector, require_same_dim
 
 
 def wasserstein(x: ArrayLike, y: ArrayLike, order: float = 2) -> float:
@@ -67,6 +67,31 @@ def wasserstein_1_and_2(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
     """
     first, second = _distances_of_orders(*_equal_samples(x, y), (1, 2))
     return first, second
+
+
+def energy_wasserstein_1(u: ArrayLike, v: ArrayLike) -> float:
+    """``W_1`` between two samples of energies: the mean gap between the sorted values.
+
+    Parameters
+    ----------
+    u, v : array_like, [n]
+        Energies of the two samples, of equal size.
+
+    Returns
+    -------
+    float
+        In the unit of the energies; +inf if an energy is not finite.
+
+    Raises
+    ------
+    InvalidInputError
+        If a sample is empty or not one-dimensional, or the sizes differ.
+    """
+    energies_u, energies_v = as_vector("u", u), as_vector("v", v)
+    require_same_size(energies_u, energies_v)
+    if not (np.isfinite(energies_u).all() and np.isfinite(energies_v).all()):
+        return float("inf")
+    return float(np.abs(np.sort(energies_u) - np.sort(energies_v)).mean())
 
 
 def require_same_size(x: FloatArray, y: FloatArray) -> None:

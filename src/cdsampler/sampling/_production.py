@@ -12,7 +12,7 @@ import numpy as np
 from cdsampler.charts import TransformedLogDensity
 from cdsampler.density import AbstractLogDensity, Evaluations, coordinate_names
 from cdsampler.errors import InvalidInputError
-from cdsampler.samplers import CDS, Harvest
+from cdsampler.samplers import CDS, AbstractSampler, Harvest
 from cdsampler.sampling._result import Result
 from cdsampler.sampling._run import Progress, grouping, harvest_cost, run
 from cdsampler.sampling._warnings import RunWarning, check_warnings, effectiveness_warnings
@@ -93,7 +93,7 @@ class Production:
             sampler,
             seen,
             self._n_chains,
-            anchor=plan.centre,
+            anchor=plan.anchors,
             seed=seed,
             tuning_evaluations=self._tuning,
             chunk_size=self._chunk_size,
@@ -139,18 +139,17 @@ def n_chains_for(n_samples: int) -> int:
 
 def _allocated(
     plan: Plan, seen: AbstractLogDensity, n_chains: int, n_draws: int, budget: int | None, left: int | None
-) -> tuple[CDS, Harvest, list[RunWarning]]:
+) -> tuple[AbstractSampler, Harvest, list[RunWarning]]:
     """Return the sampler with its steps set, the spacing of draws, and a warning if the budget falls short."""
     sampler = plan.sampler()
     if n_draws == 1 and budget is not None:
         sampler = sampler.with_budget(budget)
-        burn_in, thinning = int(sampler.stage1.n_steps), 0
+        burn_in, thinning = int(sampler.stages()[0].n_steps), 0
     else:
         burn_in, thinning = plan.burn_in, plan.thinning if n_draws > 1 else 0
 
-    def build(burn: int, thin: int) -> tuple[CDS, Harvest]:
-        steps = burn + (n_draws - 1) * thin
-        return eqx.tree_at(lambda s: s.stage1, sampler, sampler.stage1.with_steps(steps)), Harvest(n_draws, thin)
+    def build(burn: int, thin: int) -> tuple[AbstractSampler, Harvest]:
+        return _with_first_steps(sampler, burn + (n_draws - 1) * thin), Harvest(n_draws, thin)
 
     wanted = build(burn_in, thinning)
     if left is None:
@@ -159,11 +158,12 @@ def _allocated(
     if harvest_cost(*wanted) * executed <= left:
         return *wanted, []
     base = harvest_cost(*build(0, 0))
-    affordable = (left // executed - base) // sampler.stage1.cost_step()
+    per_step = sampler.stages()[0].cost_step()
+    affordable = (left // executed - base) // per_step
     if affordable < 1:
         raise InvalidInputError(
             f"max_evaluations is too small: {left} are left after tuning, and {n_chains} chains with {n_draws} draws "
-            f"each need at least {(base + sampler.stage1.cost_step()) * executed}."
+            f"each need at least {(base + per_step) * executed}."
         )
     share = affordable / max(burn_in + (n_draws - 1) * thinning, 1)
     thin = int(share * thinning)
@@ -175,6 +175,13 @@ def _allocated(
         "Raise it, or ask for fewer samples.",
     )
     return *shorter, [warning]
+
+
+def _with_first_steps(sampler: AbstractSampler, n_steps: int) -> AbstractSampler:
+    if isinstance(sampler, CDS):
+        return eqx.tree_at(lambda s: s.stage1, sampler, sampler.stage1.with_steps(n_steps))
+    (stage,) = sampler.stages()
+    return stage.with_steps(n_steps)
 
 
 def _in_target_coordinates(result: Result, plan: Plan, names: Sequence[str], shortage: list[RunWarning]) -> Result:

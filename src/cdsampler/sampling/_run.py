@@ -74,8 +74,8 @@ def run(
         Target.
     n_samples
         Chains to run; each gives `harvest.n_draws` samples.
-    anchor : array_like, shape (dim,)
-        Where the reference is centred, e.g. a mode.
+    anchor : array_like, shape (dim,) or (n_anchors, dim)
+        Where the reference is centred, e.g. a mode, or where local chains start. Chains take several in turn.
     anchor_scale
         If positive, each chain has its own anchor, drawn from `N(anchor, anchor_scale² I)` (the paper's `z ~ ν_ref`
         with τ); by default all share the anchor.
@@ -107,7 +107,7 @@ def run(
         Interrupted before any chain was complete.
     """
     check_counts(n_samples, seed, chunk_size)
-    centre = _checked(density, anchor, anchor_scale)
+    centres = _checked(density, anchor, anchor_scale)
     began, compiled = time.perf_counter(), compilation_seconds()
     key_chains, key_anchors = jax.random.split(jax.random.key(seed))
     width, n_groups = grouping(sampler, density, n_samples, harvest)
@@ -118,7 +118,8 @@ def run(
     def work(number: int) -> ChunkOutcome:
         chains = np.arange(number * width, (number + 1) * width)
         keys = chain_keys(key_chains, chains)
-        anchors = _anchors(chain_keys(key_anchors, chains), centre, jnp.asarray(anchor_scale, density.dtype))
+        own = centres[chains % len(centres)]
+        anchors = _anchors(chain_keys(key_anchors, chains), own, jnp.asarray(anchor_scale, density.dtype))
         outcome = run_chunk(sampler, density, keys, anchors, ledger.add, harvest)
         n_real = min(width, n_samples - number * width)
         return jax.tree.map(lambda a: a[:n_real], outcome)
@@ -174,8 +175,8 @@ def cache_width(sampler: AbstractSampler, density: AbstractLogDensity) -> int:
 
 
 @eqx.filter_jit
-def _anchors(keys: Array, centre: Array, scale: Array) -> Array:
-    return jax.vmap(lambda key: centre + scale * jax.random.normal(key, centre.shape, centre.dtype))(keys)
+def _anchors(keys: Array, centres: Array, scale: Array) -> Array:
+    return jax.vmap(lambda key, z: z + scale * jax.random.normal(key, z.shape, z.dtype))(keys, centres)
 
 
 def check_counts(n_samples: int, seed: int, chunk_size: int | None) -> None:
@@ -191,7 +192,9 @@ def check_counts(n_samples: int, seed: int, chunk_size: int | None) -> None:
 def _checked(density: AbstractLogDensity, anchor: Any, anchor_scale: float) -> Array:
     if not (np.isfinite(anchor_scale) and anchor_scale >= 0):
         raise InvalidInputError(f"anchor_scale must be finite and not negative, got {anchor_scale}.")
-    return jnp.asarray(check_position(density, "anchor", anchor), density.dtype)
+    rows = np.asarray(anchor)
+    several = rows if rows.ndim == 2 and len(rows) else [anchor]
+    return jnp.asarray([check_position(density, "anchor", one) for one in several], density.dtype)
 
 
 def _assemble(

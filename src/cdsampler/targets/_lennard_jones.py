@@ -163,9 +163,7 @@ def _batched(x: Array) -> tuple[Array, Array]:
     return 2 * energy + trap, jnp.transpose(gradient, (2, 0, 1))
 
 
-def _pair_sums(
-    positions: Array, pair: Callable[[Array], tuple[Array, Array]]
-) -> tuple[Array, Array, Array]:
+def _pair_sums(positions: Array, pair: Callable[[Array], tuple[Array, Array]]) -> tuple[Array, Array, Array]:
     """Return sums over pairs of energies and of gradients, and least squared distances.
 
     Pairs are visited by cyclic shifts of the particles: each once, and without a table of N² distances.

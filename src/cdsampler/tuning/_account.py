@@ -30,6 +30,11 @@ class Account:
         """Evaluations that may be made now; infinite without a limit."""
         return float("inf") if self._limit is None else max(self._limit - self._reserve - int(self.spent.count), 0)
 
+    @property
+    def left_with_reserve(self) -> float:
+        """Evaluations that may be made at all; infinite without a limit."""
+        return float("inf") if self._limit is None else max(self._limit - int(self.spent.count), 0)
+
     def affords(self, evaluations: float) -> bool:
         """Return whether that many more are allowed."""
         return evaluations <= self.left

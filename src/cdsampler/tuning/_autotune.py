@@ -16,17 +16,17 @@ from cdsampler.tuning._checks import Checks, take_checks
 from cdsampler.tuning._draws import Draws
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
 from cdsampler.tuning._learning import learn, mixture_of
+from cdsampler.tuning._local import LocalTrial, try_local
 from cdsampler.tuning._plan import Plan, RoundSummary
 from cdsampler.tuning._rounds import interpolated_steps
 from cdsampler.tuning._scan import scan
-from cdsampler.tuning._survey import Survey, find_anchor, survey
+from cdsampler.tuning._slowness import SLOW, local_autocorrelation
+from cdsampler.tuning._survey import FirstLook, Survey, find_anchor, first_look, survey
 from cdsampler.tuning._tempering import (
-    SLOW,
     Ladder,
     PilotGroup,
     Verified,
     cheapest_count,
-    local_autocorrelation,
     restart_cost,
     spread_starts,
     verify,
@@ -40,6 +40,8 @@ BURN_IN_RESTARTS, RESTARTS_PER_DRAW = 3.0, 2.0
 MAX_TRANSPORT_STEPS = 64
 # Trajectory lengths of HMC that are tried where MALA mixes slowly.
 TRAJECTORIES = (4, 12)
+# Autocorrelation times before the first draw of chains that start where the pilot's had forgotten their starts.
+BURN_IN_LOCAL = 2
 
 
 def make_plan(
@@ -97,7 +99,14 @@ def make_plan(
     key_mode, key_survey = jax.random.split(keys[0])
     centre = find_anchor(density, start, scale, key_mode, account) if anchor is None else anchor
     if reference_scale is None:
-        found = survey(density, centre, key_survey, account, scale=scale, effort=effort)
+        look = first_look(density, centre, key_survey, account, scale=scale, effort=effort)
+        key_local = jax.random.fold_in(keys[1], 2**31)
+        local = (
+            None if n_replicas else try_local(density, look, key_local, account, np.random.default_rng(seed), on_round)
+        )
+        if local is not None:
+            return _frozen_local(density, look, local, account)
+        found = survey(look, key_survey, account, effort=effort)
     else:
         found = _forced(density, centre, reference_scale, key_survey, account, effort, rng)
     n_chains = max(2 * int(effort * N_PILOT_CHAINS / 2), 8)
@@ -215,6 +224,40 @@ def _faster_kernel(
     return (MALA(1.0), verified) if again is None else (best, again)
 
 
+def _frozen_local(density: AbstractLogDensity, look: FirstLook, local: LocalTrial, account: Account) -> Plan:
+    thinning = int(np.ceil(local.tau))
+    typical = float(np.max(np.abs(local.log_density)))
+    checks = Checks(
+        is_bounded=look.scanned.is_bounded,
+        resolution=float(np.finfo(density.dtype).eps) * typical,
+        smallest_acceptance=local.acceptance,
+    )
+    return Plan(
+        names=coordinate_names(density),
+        shift=np.asarray(local.chart.shift, dtype=np.float64),
+        scale_tril=np.asarray(local.chart.scale_tril, dtype=np.float64),
+        centre=np.zeros(density.dim),
+        width=1.0,
+        mixture=None,
+        betas=np.ones(1),
+        step_sizes=np.asarray([local.kernel.step_size], dtype=np.float64),
+        rejection=np.zeros(0),
+        kernel="hmc",
+        num_integration_steps=local.kernel.evaluations_per_step,
+        restart_rate=1 / local.tau,
+        burn_in=BURN_IN_LOCAL * thinning,
+        thinning=thinning,
+        n_transport=0,
+        transport_step=0.0,
+        walk=np.zeros((0, 1), np.int64),
+        starts=local.positions,
+        rounds=local.rounds,
+        checks=checks,
+        value_evaluations=int(account.spent.value),
+        gradient_evaluations=int(account.spent.gradient),
+    )
+
+
 def _frozen(
     density: AbstractLogDensity,
     found: Survey,
@@ -251,6 +294,7 @@ def _frozen(
         n_transport=n_transport,
         transport_step=langevin,
         walk=measured.walk,
+        starts=None,
         rounds=tuple(pilot.rounds),
         checks=checks,
         value_evaluations=int(spent.value),

@@ -8,12 +8,11 @@ from cdsampler.kernels import MALA
 from cdsampler.paths import MixtureReference
 from cdsampler.tuning._draws import Draws
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
+from cdsampler.tuning._slowness import SLOW, local_autocorrelation
 from cdsampler.tuning._survey import Survey
 from cdsampler.tuning._tempering import (
-    SLOW,
     Ladder,
     PilotGroup,
-    local_autocorrelation,
     rescheduled,
     restart_cost,
     spread_starts,

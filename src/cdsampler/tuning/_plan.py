@@ -15,10 +15,10 @@ from cdsampler.errors import InvalidInputError
 from cdsampler.interpolants import Linear, geometric_times
 from cdsampler.kernels import HMC, MALA, AbstractKernel
 from cdsampler.paths import AbstractReference, GaussianReference, MixtureReference
-from cdsampler.samplers import CDS, NRPT, constant_step_variances
+from cdsampler.samplers import CDS, NRPT, AbstractSampler, LocalChain, constant_step_variances
 from cdsampler.tuning._checks import Checks
 
-FORMAT = 3
+FORMAT = 4
 
 
 class RoundSummary(NamedTuple):
@@ -87,6 +87,9 @@ class Plan:
         Their Langevin time.
     walk : ndarray of int, shape (n_steps, n_replicas)
         Index process of one pilot chain: which replica was on each rung, over the last round's last steps.
+    starts : ndarray, shape (n_starts, dim), or None
+        If given there is no tempering: chains of the kernel start here, where those of the pilot had forgotten their
+        own starts; `betas` is 1 alone and a restart is an independent draw.
     rounds : tuple of RoundSummary
     checks : Checks
     value_evaluations, gradient_evaluations : int
@@ -110,6 +113,7 @@ class Plan:
     n_transport: int
     transport_step: float
     walk: np.ndarray
+    starts: np.ndarray | None
     rounds: tuple[RoundSummary, ...]
     checks: Checks
     value_evaluations: int
@@ -138,8 +142,13 @@ class Plan:
     @property
     def evaluations_per_restart(self) -> float:
         """Stage-1 evaluations for each restart, as the pilot measured them; infinite if there was none."""
-        cost = self.sampler().stage1.cost_step()
+        cost = self.sampler().stages()[0].cost_step()
         return cost / self.restart_rate if self.restart_rate > 0 else float("inf")
+
+    @property
+    def anchors(self) -> np.ndarray:
+        """Where chains are anchored, shape (dim,) for all or (n_starts, dim) in turn."""
+        return self.centre if self.starts is None else self.starts
 
     def chart(self) -> AffineChart:
         """Return the coordinates that the sampler works in."""
@@ -147,11 +156,13 @@ class Plan:
 
     def local_kernel(self) -> AbstractKernel:
         """Return the kernel of stage 1."""
-        steps = jnp.asarray(self.step_sizes)
+        steps = jnp.asarray(self.step_sizes if self.starts is None else self.step_sizes[-1])
         return MALA(steps) if self.kernel == "mala" else HMC(steps, self.num_integration_steps)
 
-    def sampler(self) -> CDS:
-        """Return the sampler, in chart coordinates about the centre: tempering, then the Metropolised SDE."""
+    def sampler(self) -> AbstractSampler:
+        """Return the sampler in chart coordinates: tempering, then the Metropolised SDE; or local chains alone."""
+        if self.starts is not None:
+            return LocalChain(self.local_kernel())
         reference: AbstractReference = GaussianReference(self.width * self.t0)
         if self.mixture is not None:
             reference = MixtureReference(**self.mixture)
@@ -191,26 +202,38 @@ class Plan:
 
     def table(self) -> list[tuple[str, str]]:
         """Return the plan as rows of name and text."""
-        reference = f"Gaussian, standard deviation {self.width:.3g} (in units of the preconditioner)"
-        if self.mixture is not None:
-            reference = f"mixture of {len(self.mixture['means'])} Gaussians learned from the pilot"
         kernel = "MALA" if self.kernel == "mala" else f"HMC with {self.num_integration_steps} leapfrog steps"
         scales = np.sqrt(np.sum(self.scale_tril**2, axis=1))
         return [
             ("anchor", np.array2string(self.shift, precision=3, threshold=6, edgeitems=3)),
             ("preconditioner", f"standard deviations {scales.min():.3g} to {scales.max():.3g}"),
-            ("reference", reference),
-            ("t0", f"{self.t0:.4g}"),
-            ("replicas", f"{len(self.betas)}, at β = {np.array2string(self.betas, precision=3, threshold=8)}"),
-            ("barrier Λ", f"{self.barrier:.2f}"),
+            *(self._tempering_rows() if self.starts is None else self._local_rows(self.starts)),
             ("local kernel", f"{kernel}, step {self.step_sizes[-1]:.3g} at β = 1"),
             (
-                "restart",
+                "restart" if self.starts is None else "independent draw",
                 f"every {1 / max(self.restart_rate, 1e-9):.1f} steps, {self.evaluations_per_restart:.1f} evaluations",
             ),
             ("burn-in and thinning", f"{self.burn_in} and {self.thinning} steps of stage 1"),
             ("stage 2", f"{self.n_transport} Metropolised SDE steps of Langevin time {self.transport_step:.3g}"),
             ("tuning", f"{self.tuning_evaluations:,} evaluations in {len(self.rounds)} rounds"),
+        ]
+
+    def _tempering_rows(self) -> list[tuple[str, str]]:
+        reference = f"Gaussian, standard deviation {self.width:.3g} (in units of the preconditioner)"
+        if self.mixture is not None:
+            reference = f"mixture of {len(self.mixture['means'])} Gaussians learned from the pilot"
+        return [
+            ("reference", reference),
+            ("t0", f"{self.t0:.4g}"),
+            ("replicas", f"{len(self.betas)}, at β = {np.array2string(self.betas, precision=3, threshold=8)}"),
+            ("barrier Λ", f"{self.barrier:.2f}"),
+        ]
+
+    @staticmethod
+    def _local_rows(starts: np.ndarray) -> list[tuple[str, str]]:
+        return [
+            ("tempering", "none: local chains forgot where they started, so there is no estimate of log Z"),
+            ("starts", f"{len(starts)} states of the pilot"),
         ]
 
     def __str__(self) -> str:
@@ -231,6 +254,8 @@ def _restored(fields: dict[str, Any]) -> dict[str, Any]:
     restored = dict(fields)
     for name in ("shift", "scale_tril", "centre", "betas", "step_sizes", "rejection"):
         restored[name] = np.asarray(fields[name], dtype=np.float64)
+    if fields["starts"] is not None:
+        restored["starts"] = np.asarray(fields["starts"], dtype=np.float64)
     restored["walk"] = np.asarray(fields["walk"], dtype=np.int64)
     if fields["mixture"] is not None:
         restored["mixture"] = {

@@ -20,25 +20,45 @@ STUCK = 30.0
 
 
 class Scan(NamedTuple):
-    """Where chains from the widest reference of a scan ended, and whether they had stopped spreading by then."""
+    """Where chains from the widest reference of a scan ended, and whether they had stopped spreading by then.
+
+    `step_size` is MALA's at β = 1, adapted; infinite if no chain met the support. `ends` is where the better half of
+    the chains ended, those included that are left out elsewhere because they got stuck on the way; `stuck` is their
+    share.
+    """
 
     positions: np.ndarray
     log_density: np.ndarray
     roughness: np.ndarray
     is_bounded: bool
+    step_size: float
+    ends: np.ndarray
+    stuck: float
 
 
 def scan(density: AbstractLogDensity, rng_key: PRNGKey, account: Account, effort: float) -> Scan:
     """Anneal from ever wider references about the origin, in units of the coordinates; keep what the last one found."""
     origin, width = np.zeros(density.dim), FIRST_WIDTH
     n_chains = max(int(effort * N_SCAN), 8)
-    kept = Scan(np.zeros((0, density.dim)), np.zeros(0), np.zeros(0), True)
+    kept = Scan(np.zeros((0, density.dim)), np.zeros(0), np.zeros(0), True, np.inf, np.zeros((0, density.dim)), 0.0)
     number, needed = 0, 0.0
     while width <= GREATEST_WIDTH and account.affords(60 * n_chains):
-        found = annealed_from(density, origin, width, jax.random.fold_in(rng_key, number), n_chains, account)
-        if found is not None:
+        every = annealed_from(density, origin, width, jax.random.fold_in(rng_key, number), n_chains, account)
+        if every is not None:
+            found = unstuck(every)
             needed = max(cover_of(found.positions)[1], 1e-30)
-            kept = Scan(found.positions, found.log_density, found.roughness, width >= SCAN_MARGIN * needed)
+            is_bounded = width >= SCAN_MARGIN * needed
+            step = float(found.step_sizes[-1])
+            better = every.log_density >= np.median(every.log_density)
+            kept = Scan(
+                found.positions,
+                found.log_density,
+                found.roughness,
+                is_bounded,
+                step,
+                every.positions[better],
+                1 - len(found.positions) / len(every.positions),
+            )
         if width >= max(LEAST_LAST_WIDTH, SCAN_MARGIN * needed):
             break
         width *= 10**0.5
@@ -49,7 +69,7 @@ def scan(density: AbstractLogDensity, rng_key: PRNGKey, account: Account, effort
 def annealed_from(
     density: AbstractLogDensity, centre: np.ndarray, width: float, rng_key: PRNGKey, n_chains: int, account: Account
 ) -> Annealed | None:
-    """Anneal from `N(centre, width² I)`, and leave out chains that got stuck; None if no draw met the support."""
+    """Anneal from `N(centre, width² I)`; None if no draw met the support."""
     dim = density.dim
     step = width**2 / dim ** (1 / 3)
     found = anneal(
@@ -62,8 +82,11 @@ def annealed_from(
         max_evaluations=account.share(0.5),
     )
     account.charge(found.evaluations)
-    if len(found.positions) == 0:
-        return None
+    return found if len(found.positions) else None
+
+
+def unstuck(found: Annealed) -> Annealed:
+    """Leave out chains that got stuck where the target has no mass."""
     kept = found.log_weights > found.log_weights.max() - STUCK
     return found._replace(
         positions=found.positions[kept],

@@ -17,7 +17,7 @@ from cdsampler.tuning._annealing import Annealed, local_chains
 from cdsampler.tuning._draws import Draws
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
 from cdsampler.tuning._mode import find_mode
-from cdsampler.tuning._scan import annealed_from, cover_of, scan
+from cdsampler.tuning._scan import Scan, annealed_from, cover_of, scan, unstuck
 from cdsampler.tuning._whitening import measure_curvature
 
 # The exploration takes this margin over the width that covers what the scan found, and every other time a wider one.
@@ -27,6 +27,32 @@ N_LOCAL, N_EXPLORE, MAX_BATCHES = 16, 192, 3
 STEEP, SAME, MAX_CLIMBS = 25.0, 6.0, 60
 # Exploration goes on while the estimated mass of unseen modes (Good and Turing) is above this.
 UNSEEN = 0.005
+
+
+class FirstLook(NamedTuple):
+    """The neighbourhood of a mode, and where chains from a few wide references ended.
+
+    Attributes
+    ----------
+    chart : AffineChart
+        Chart coordinates are standard deviations about the mode; everything below is in them.
+    density : TransformedLogDensity
+        The target in the chart.
+    draws : Draws
+        Where chains ended, from the mode (group 0) and from the widest reference.
+    scanned : Scan
+    """
+
+    chart: AffineChart
+    density: TransformedLogDensity
+    draws: Draws
+    scanned: Scan
+
+    def fit(self) -> MixtureFit:
+        """Fit a mixture to the draws."""
+        centre, width = cover_of(self.draws.positions)
+        rng = np.random.default_rng(len(self.draws.positions))
+        return fit_mixture(self.draws.positions, self.draws.chains, centre, max(width, 1.0), rng)
 
 
 class Survey(NamedTuple):
@@ -63,7 +89,7 @@ class Survey(NamedTuple):
     is_bounded: bool
 
 
-def survey(
+def first_look(
     density: AbstractLogDensity,
     mode: np.ndarray,
     rng_key: PRNGKey,
@@ -71,8 +97,8 @@ def survey(
     *,
     scale: float,
     effort: float = 1.0,
-) -> Survey:
-    """Whiten the curvature at a mode, and anneal chains from ever wider references until nothing new turns up.
+) -> FirstLook:
+    """Whiten the curvature at a mode, look around it, and anneal a few chains from ever wider references.
 
     Parameters
     ----------
@@ -100,12 +126,42 @@ def survey(
         chart, _ = measure_curvature(density, mode, scale, account)
     seen = TransformedLogDensity(density, chart)
     origin = np.zeros(density.dim)
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(keys[0])))
     draws = _around(seen, origin, 0, keys[1], account, effort, Draws.none(density.dim))
     scanned = scan(seen, keys[2], account, effort)
     draws = draws.joined(
         scanned.positions, scanned.log_density, np.arange(len(scanned.positions)), -1, scanned.roughness
     )
+    return FirstLook(chart, seen, draws, scanned)
+
+
+def survey(
+    look: FirstLook,
+    rng_key: PRNGKey,
+    account: Account,
+    *,
+    effort: float = 1.0,
+) -> Survey:
+    """Anneal chains from a reference that covers what the first look found, until nothing new turns up.
+
+    Parameters
+    ----------
+    look
+        The first look.
+    rng_key
+        The first look's.
+    account
+        Charged for every evaluation.
+    effort
+        Factor on the numbers of chains.
+
+    Raises
+    ------
+    DensityError
+        The log density is plus infinity somewhere.
+    """
+    chart, seen, draws, scanned = look
+    keys = jax.random.split(rng_key, 4)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(keys[0])))
     centre, needed = cover_of(scanned.positions) if len(scanned.positions) else cover_of(draws.positions)
     width = WIDTH_MARGIN * max(needed, 1.0)
     annealed = None
@@ -115,9 +171,10 @@ def survey(
             break
         # Every other batch starts wider: a second opinion on where the mass ends.
         factor = WIDER if batch % 2 else 1.0
-        found = annealed_from(seen, centre, factor * width, jax.random.fold_in(keys[3], batch), n_chains, account)
-        if found is None:
+        every = annealed_from(seen, centre, factor * width, jax.random.fold_in(keys[3], batch), n_chains, account)
+        if every is None:
             break
+        found = unstuck(every)
         draws = draws.joined(found.positions, found.log_density, np.arange(len(found.positions)), -1, found.roughness)
         if batch % 2 == 0:
             annealed = found
@@ -143,7 +200,8 @@ def find_anchor(
     density
         Target.
     start : ndarray, shape (dim,), optional
-        By default the origin or, if the density isn't finite there, the best of 127 draws of `N(0, scale² I)`.
+        By default the origin or, if the density isn't finite there or its gradient is zero, the best of the origin and
+        127 draws of `N(0, scale² I)`.
     scale
         See `start`.
     rng_key
@@ -165,14 +223,20 @@ def _starting_point(
         return np.asarray(start, dtype=np.float64)
     origin = jnp.zeros((1, density.dim), density.dtype)
     normal = scale * jax.random.normal(rng_key, (127, density.dim), density.dtype)
+    best = (-np.inf, np.zeros(density.dim))
     for candidates in (origin, normal):
         points, cost = _evaluate_all(density, candidates)
         account.charge(cost)
         check_bounded(cost, points)
-        values = np.asarray(points.target.log_density)
-        best = int(np.argmax(values))
-        if np.isfinite(values[best]):
-            return np.asarray(candidates[best], dtype=np.float64)
+        values = np.asarray(points.target.log_density, np.float64)
+        index = int(np.argmax(values))
+        if values[index] > best[0]:
+            best = (values[index], np.asarray(candidates[index], dtype=np.float64))
+        # A search can't leave a point of zero gradient, which the origin may be by symmetry without being a mode.
+        if np.isfinite(best[0]) and np.any(np.asarray(points.target.gradient[0]) != 0):
+            break
+    if np.isfinite(best[0]):
+        return best[1]
     raise DensityError(
         f"The log density (or its gradient) is not finite at the origin nor at any of 127 draws of N(0, {scale:g}² I): "
         "give a start inside the support, or another scale."

@@ -20,8 +20,6 @@ from cdsampler.tuning._plan import RoundSummary
 from cdsampler.tuning._rounds import Measured, interpolated_steps, run_round, start_chains, with_numbers
 
 MAX_REPLICAS, MAX_MEASURING_ROUNDS = 64, 6
-# A local autocorrelation time above this is slow.
-SLOW = 10.0
 # Restarts per pilot chain that the last round should see: 64 chains then know the rate to 6 %.
 WANTED_RESTARTS = 4.0
 
@@ -201,20 +199,6 @@ def restart_cost(barrier: float, n_replicas: int) -> float:
     if rejection >= 0.95:
         return float("inf")
     return n_replicas * (2 + 2 * barrier / (1 - rejection))
-
-
-def local_autocorrelation(jump: float, variance: float) -> float:
-    """Return the local kernel's integrated autocorrelation time in steps, from its mean squared jump.
-
-    Parameters
-    ----------
-    jump
-        Mean squared distance of a step.
-    variance
-        Trace of the local covariance: a reversible chain's lag-1 correlation is `1 - jump / (2 variance)`.
-    """
-    correlation = 1 - min(jump / (2 * variance), 1.0)
-    return (1 + correlation) / max(1 - correlation, 1e-6)
 
 
 def spread_starts(draws: Draws, fit: MixtureFit, n: int, rng: np.random.Generator) -> np.ndarray:

@@ -56,9 +56,7 @@ def alanine_dipeptide(environment: str = "vacuum", coordinates: str = "internal"
     if coordinates == "internal":
         chosen = TorsionalCoordinates(InternalCoordinates(bonds(), minimum))
     suffix = ("" if environment == "vacuum" else "-implicit") + ("" if coordinates == "internal" else "-cartesian")
-    return Molecule(
-        f"aldp{suffix}", ForceField(parameters(environment)), chosen, chiral_centres=(CHIRAL_CENTRE,)
-    )
+    return Molecule(f"aldp{suffix}", ForceField(parameters(environment)), chosen, chiral_centres=(CHIRAL_CENTRE,))
 
 
 def parameters(environment: str) -> ForceFieldParameters:

@@ -19,8 +19,11 @@ from cdsampler.targets.molecules._parameters import COULOMB_CONSTANT, ForceField
 from cdsampler.targets.molecules._vectors import cross, dot
 
 MAX_PERIODICITY = 6
-# Below this area squared (nm⁴) a torsion or angle is not defined, and its force is zero.
+# Of an angle's area (nm⁴) and a torsion's product of areas (nm⁸), both squared: smaller ones have no direction, and the
+# force is zero.
 TINY = 1e-30
+# The default of some accelerators, products of ten bits, would round positions.
+PRECISION = jax.lax.Precision.HIGHEST
 
 
 class EnergyTerms(NamedTuple):
@@ -100,13 +103,19 @@ class ForceField(eqx.Module):
         """Return the potential energy term by term, in kJ/mol."""
         # The centroid says nothing and would cost precision.
         centred = positions - jnp.mean(positions, axis=0, keepdims=True)
-        differences = jnp.split(centred.T @ self.incidence, np.cumsum(self.sizes)[:-1], axis=1)
+        differences = jnp.split(
+            jnp.matmul(centred.T, self.incidence, precision=PRECISION), np.cumsum(self.sizes)[:-1], axis=1
+        )
         bond, left, right, *torsion = differences[:6]
         solvation = jnp.zeros((), positions.dtype)
         if self.solvent is not None:
             solvation = self.solvent.energy(differences[7])
         return EnergyTerms(
-            self._bonds(bond), self._angles(left, right), self._torsions(*torsion), self._pairs(differences[6]), solvation
+            self._bonds(bond),
+            self._angles(left, right),
+            self._torsions(*torsion),
+            self._pairs(differences[6]),
+            solvation,
         )
 
     def _bonds(self, difference: Array) -> Scalar:
@@ -125,7 +134,9 @@ class ForceField(eqx.Module):
         cosines, sines, constant = self.torsion
         m, n = cross(first, second), cross(second, third)
         x, y = dot(m, n), jnp.sqrt(dot(second, second)) * dot(first, n)
-        scale = jax.lax.rsqrt(jnp.maximum(x * x + y * y, TINY))
+        squared = x * x + y * y
+        is_defined = squared > TINY
+        scale = jnp.where(is_defined, jax.lax.rsqrt(jnp.where(is_defined, squared, 1)), 0)
         cos, sin = x * scale, y * scale
         cos_n, sin_n = cos, sin
         total = jnp.sum(constant)

@@ -1,4 +1,5 @@
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -57,18 +58,23 @@ class GeneralisedBorn(eqx.Module):
         self_energy = -0.5 * self.factor * jnp.sum(self.charge * self.charge / born)
         exposed = self.radius + PROBE_RADIUS_NM
         surface = self.surface_energy * jnp.sum(exposed * exposed * (self.radius / born) ** 6)
-        product = (born @ self.first) * (born @ self.second)
+        product = _spread(born, self.first) * _spread(born, self.second)
         effective = jnp.sqrt(squared + product * jnp.exp(-squared / (4 * product)))
-        charges = (self.charge @ self.first) * (self.charge @ self.second)
+        charges = _spread(self.charge, self.first) * _spread(self.charge, self.second)
         return self_energy + surface - self.factor * jnp.sum(charges / effective)
 
     def _born_radii(self, distance: Array) -> Array:
         own, scaled = self.offset_radius, self.scaled_radius
-        on_first = _descreening(distance, own @ self.first, scaled @ self.second)
-        on_second = _descreening(distance, own @ self.second, scaled @ self.first)
-        psi = own * (self.first @ on_first + self.second @ on_second)
+        on_first = _descreening(distance, _spread(own, self.first), _spread(scaled, self.second))
+        on_second = _descreening(distance, _spread(own, self.second), _spread(scaled, self.first))
+        psi = own * (_spread(on_first, self.first.T) + _spread(on_second, self.second.T))
         alpha, beta, gamma = self.tanh_coefficients
         return 1 / (1 / own - jnp.tanh(psi * (alpha - psi * (beta - psi * gamma))) / self.radius)
+
+
+def _spread(values: Array, chosen: Array) -> Array:
+    # Some accelerators would round the values to ten bits by default.
+    return jnp.matmul(values, chosen, precision=jax.lax.Precision.HIGHEST)
 
 
 def _descreening(r: Array, own: Array, scaled: Array) -> Array:

@@ -25,7 +25,10 @@ CHIRALITY_PENALTY, CHIRAL_VOLUME_NM3 = 100.0, 2.5e-3
 class AbstractCoordinates(eqx.Module):
     """Coordinates of a molecule's configurations, rigid translations apart."""
 
-    dim: eqx.AbstractVar[int]
+    @property
+    @abc.abstractmethod
+    def dim(self) -> int:
+        """Number of coordinates."""
 
     @abc.abstractmethod
     def to_positions(self, q: Position) -> tuple[Float[Array, "atoms 3"], Scalar]:
@@ -47,7 +50,7 @@ class CartesianCoordinates(AbstractCoordinates):
     n_atoms: int = eqx.field(static=True)
 
     @property
-    def dim(self) -> int:  # type: ignore[override]
+    def dim(self) -> int:
         """Number of coordinates."""
         return 3 * (self.n_atoms - 1)
 
@@ -81,7 +84,7 @@ class TorsionalCoordinates(AbstractCoordinates):
     spread: float = eqx.field(static=True, default=WINDOW_SPREAD)
 
     @property
-    def dim(self) -> int:  # type: ignore[override]
+    def dim(self) -> int:
         """Number of coordinates."""
         return self.internal.dim
 

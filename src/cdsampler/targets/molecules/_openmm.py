@@ -1,11 +1,12 @@
 """From an OpenMM System to parameters: only what can be converted exactly is."""
 
+import importlib
 import re
 from typing import Any
 
 import numpy as np
 
-from cdsampler.errors import InvalidInputError
+from cdsampler.errors import InvalidInputError, MissingExtraError
 from cdsampler.targets.molecules._parameters import COULOMB_CONSTANT, ForceFieldParameters, GeneralisedBornParameters
 
 # Forces that add no energy.
@@ -41,7 +42,7 @@ def parameters_from_openmm(system: Any) -> ForceFieldParameters:
     ------
     InvalidInputError
         A force that isn't supported (the message names it), constraints, virtual sites, a cut-off or periodicity.
-    ImportError
+    MissingExtraError
         OpenMM isn't installed: it is in the extra `molecules`.
     """
     unit = _units()
@@ -69,31 +70,32 @@ def parameters_from_openmm(system: Any) -> ForceFieldParameters:
 
 
 def _assembled(n_atoms: int, collected: dict[str, list[Any]]) -> ForceFieldParameters:
-    def columns(rows: list[Any], n: int) -> list[np.ndarray]:
-        return [np.array([row[i] for row in rows]) for i in range(n)]
+    def columns(key: str, *names: str) -> dict[str, np.ndarray]:
+        return {name: np.array([row[i] for row in collected[key]]) for i, name in enumerate(names)}
 
-    bonds, angles = columns(collected["bonds"], 3), columns(collected["angles"], 3)
-    torsions, pairs = columns(collected["torsions"], 4), columns(collected["pairs"], 4)
     solvents = collected["solvent"]
     if len(solvents) > 1:
         raise InvalidInputError(f"The system has {len(solvents)} solvent forces: one is supported.")
-    return ForceFieldParameters(n_atoms, *bonds, *angles, *torsions, *pairs, solvent=solvents[0] if solvents else None)
+    return ForceFieldParameters(
+        n_atoms,
+        **columns("bonds", "bond_atoms", "bond_length_nm", "bond_stiffness"),
+        **columns("angles", "angle_atoms", "angle_rad", "angle_stiffness"),
+        **columns("torsions", "torsion_atoms", "torsion_periodicity", "torsion_phase_rad", "torsion_barrier"),
+        **columns("pairs", "pair_atoms", "pair_charge_product", "pair_sigma_nm", "pair_epsilon"),
+        solvent=solvents[0] if solvents else None,
+    )
 
 
 def _units() -> Any:
     try:
-        from openmm import unit
+        return importlib.import_module("openmm.unit")
     except ImportError as error:
-        raise ImportError("Converting a System needs OpenMM: pip install 'cdsampler[molecules]'.") from error
-    return unit
+        raise MissingExtraError("Converting a System needs OpenMM: pip install 'cdsampler[molecules]'.") from error
 
 
 def _plain(unit: Any, quantities: list[Any]) -> list[float]:
     """Return numbers in nm, kJ/mol, rad and elementary charges."""
-    return [
-        q.value_in_unit_system(unit.md_unit_system) if unit.is_quantity(q) else float(q)  # type: ignore[no-untyped-call]
-        for q in quantities
-    ]
+    return [q.value_in_unit_system(unit.md_unit_system) if unit.is_quantity(q) else float(q) for q in quantities]
 
 
 def _bonds(force: Any, unit: Any) -> list[Any]:
@@ -118,7 +120,7 @@ def _nonbonded(force: Any, unit: Any) -> list[Any]:
         raise InvalidInputError("The NonbondedForce has parameter offsets, which are not supported.")
     n = force.getNumParticles()
     charge, sigma, epsilon = np.array([_plain(unit, force.getParticleParameters(i)) for i in range(n)]).T
-    pairs = {
+    pairs: dict[tuple[int, int], tuple[float, ...]] = {
         (i, j): (charge[i] * charge[j], 0.5 * (sigma[i] + sigma[j]), np.sqrt(epsilon[i] * epsilon[j]))
         for i in range(n)
         for j in range(i + 1, n)
@@ -130,6 +132,8 @@ def _nonbonded(force: Any, unit: Any) -> list[Any]:
 
 
 def _native_solvent(force: Any, unit: Any) -> list[GeneralisedBornParameters]:
+    if force.getNonbondedMethod() != force.NoCutoff:
+        raise InvalidInputError("The GBSAOBCForce has a cut-off: create the system with nonbondedMethod=NoCutoff.")
     rows = [_plain(unit, force.getParticleParameters(i)) for i in range(force.getNumParticles())]
     charge, radius, screening = np.array(rows).T
     (surface,) = _plain(unit, [force.getSurfaceAreaEnergy()])
@@ -165,10 +169,13 @@ def _custom_solvent(force: Any, unit: Any) -> list[GeneralisedBornParameters]:
     if "kappa=" in terms[0] and "kappa=0;" not in terms[0]:
         raise InvalidInputError("The CustomGBForce has a salt concentration (kappa), which is not supported.")
     dielectric = {name: float(value) for name, value in DIELECTRIC.findall(terms[0])}
-    rows = np.array([force.getParticleParameters(i) for i in range(force.getNumParticles())])
+    rows = [force.getParticleParameters(i) for i in range(force.getNumParticles())]
+    charge, offset_radius, scaled_radius = np.array(rows).T
     return [
         GeneralisedBornParameters(
-            *rows.T,
+            charge,
+            offset_radius,
+            scaled_radius,
             (float(born["a"] or 1), float(born["b"] or 0), float(born["c"])),
             dielectric["solvent"],
             dielectric["solute"],

@@ -44,6 +44,14 @@ class GeneralisedBornParameters:
 
     def __post_init__(self) -> None:
         _convert(self, {})
+        for name in ("offset_radius_nm", "scaled_radius_nm"):
+            shape = getattr(self, name).shape
+            if shape != self.charge.shape:
+                raise InvalidInputError(
+                    f"{name} must have one entry per charge, shape {self.charge.shape}, got {shape}."
+                )
+        if np.any(self.offset_radius_nm <= 0):
+            raise InvalidInputError(f"offset_radius_nm must be positive, got {self.offset_radius_nm.min()}.")
 
 
 @dataclass(frozen=True)
@@ -98,16 +106,23 @@ class ForceFieldParameters:
         _convert(self, INDICES)
         for name, width in INDICES.items():
             atoms = getattr(self, name)
-            if atoms.size and (atoms.min() < 0 or atoms.max() >= self.n_atoms):
-                raise InvalidInputError(f"{name} names atom {atoms.max()}, and there are {self.n_atoms} from 0.")
+            outside = atoms[(atoms < 0) | (atoms >= self.n_atoms)]
+            if outside.size:
+                raise InvalidInputError(f"{name} names atom {outside[0]}: atoms are 0 to {self.n_atoms - 1}.")
             prefix = name.removesuffix("atoms")
             for field in fields(self):
-                if field.name.startswith(prefix) and getattr(self, field.name).shape[:1] != (len(atoms),):
-                    raise InvalidInputError(f"{field.name} must have {len(atoms)} entries, one for each of {name}.")
-            if len(atoms) and width > 1 and any(len(set(row)) < width for row in atoms.tolist()):
-                raise InvalidInputError(f"{name} names an atom twice in one interaction.")
+                shape = np.shape(getattr(self, field.name))
+                if field.name.startswith(prefix) and field.name != name and shape != (len(atoms),):
+                    raise InvalidInputError(
+                        f"{field.name} must have {len(atoms)} entries, one for each of {name}, got shape {shape}."
+                    )
+            twice = [row for row in atoms.tolist() if len(set(row)) < width]
+            if twice:
+                raise InvalidInputError(f"{name} names an atom twice in {twice[0]}: give different atoms.")
         if self.solvent is not None and len(self.solvent.charge) != self.n_atoms:
-            raise InvalidInputError(f"The solvent has {len(self.solvent.charge)} atoms and the molecule {self.n_atoms}.")
+            raise InvalidInputError(
+                f"The solvent has {len(self.solvent.charge)} atoms and the molecule {self.n_atoms}."
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
@@ -140,9 +155,17 @@ def _convert(parameters: Any, indices: dict[str, int]) -> None:
         if field.type is not np.ndarray:
             continue
         is_whole = field.name in indices or field.name == "torsion_periodicity"
-        array = np.asarray(getattr(parameters, field.name), dtype=np.int64 if is_whole else np.float64)
-        if field.name in indices:
-            array = array.reshape(-1, indices[field.name])
+        try:
+            array = np.asarray(getattr(parameters, field.name), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(f"{field.name} must be an array of numbers: {error}") from error
         if not np.all(np.isfinite(array)):
-            raise InvalidInputError(f"{field.name} holds a number that isn't finite.")
-        object.__setattr__(parameters, field.name, array)
+            raise InvalidInputError(f"{field.name} holds {array[~np.isfinite(array)][0]}: give finite numbers.")
+        if is_whole and np.any(array != np.round(array)):
+            raise InvalidInputError(f"{field.name} holds {array[array != np.round(array)][0]}: give whole numbers.")
+        if field.name in indices:
+            width = indices[field.name]
+            if array.size and (array.ndim != 2 or array.shape[1] != width):
+                raise InvalidInputError(f"{field.name} must have shape (n, {width}), got {array.shape}.")
+            array = array.reshape(-1, width)
+        object.__setattr__(parameters, field.name, array.astype(np.int64) if is_whole else array)

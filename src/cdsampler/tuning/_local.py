@@ -1,0 +1,263 @@
+"""Where local moves are slow but do reach everything, long trajectories alone are cheaper than any tempering.
+
+Tempering pays for a replica at every β. On a target with one large, rugged basin (a liquid, say) those replicas bring
+nothing that trajectories of the cold chain don't reach themselves. So where the survey finds that local moves are slow,
+chains from its scattered draws, and from the mode, are run by Hamiltonian Monte Carlo; if they forget where they
+started, that is the plan.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cdsampler._typing import Array, PRNGKey
+from cdsampler.charts import AffineChart, TransformedLogDensity
+from cdsampler.density import AbstractLogDensity, Evaluations, Point, check_bounded
+from cdsampler.kernels import HMC, MALA, draw_noise
+from cdsampler.paths import AnnealingPath, FlatReference
+from cdsampler.tuning._account import Account
+from cdsampler.tuning._plan import RoundSummary
+from cdsampler.tuning._slowness import VERY_SLOW, local_autocorrelation
+from cdsampler.tuning._survey import FirstLook
+
+N_CHAINS, N_FROM_MODE = 32, 2
+# Leapfrog steps of the trajectories that are tried: the first in either coordinates, the other in the better.
+FIRST_LENGTH, OTHER_LENGTHS = 16, (48,)
+# Trajectories of a trial: half of them adapt the step size.
+TRIAL = 16
+# Above the optimum for a product density: rejections cost most where the density is rugged.
+TARGET_ACCEPTANCE = 0.8
+# Chains have forgotten their starts when this share of a variance, at most and on average, is between them, and when
+# chains twice as long give the autocorrelation time to within this factor; those of stuck chains double.
+FORGOTTEN, FORGOTTEN_ON_AVERAGE, STEADY = 0.7, 0.45, 1.6
+# A share that falls by less than this when chains are made twice as long belongs to chains that are stuck.
+LEAST_FALL, FIRST_ROUND, MOST_ROUNDS = 0.95, 16, 8
+# Share of annealed chains that got stuck.
+OFTEN_STUCK = 0.5
+# Of what the account still allows.
+LARGEST_SHARE = 0.9
+
+
+class LocalTrial(NamedTuple):
+    """Chains of Hamiltonian trajectories that forgot where they started.
+
+    Attributes
+    ----------
+    chart : AffineChart
+        Coordinates in which the trajectories have unit mass.
+    kernel : HMC
+    tau : float
+        Integrated autocorrelation time of the slowest coordinates, in trajectories.
+    acceptance : float
+    positions : ndarray, shape (n_chains, dim)
+        Where the chains ended, in chart coordinates.
+    log_density : ndarray, shape (n_chains,)
+        There, of the chart's density.
+    rounds : tuple of RoundSummary
+    """
+
+    chart: AffineChart
+    kernel: HMC
+    tau: float
+    acceptance: float
+    positions: np.ndarray
+    log_density: np.ndarray
+    rounds: tuple[RoundSummary, ...]
+
+
+class _Candidate(NamedTuple):
+    """Coordinates and a trajectory length, with the chains that tried them."""
+
+    density: TransformedLogDensity
+    points: Point
+    kernel: HMC
+    cost: float
+    acceptance: float
+
+
+class _Moments(NamedTuple):
+    """Per chain, of the coordinates and the log density: means and mean squares; and mean squared jumps of all."""
+
+    mean: Array
+    square: Array
+    jump: Array
+    acceptance: Array
+
+
+def try_local(
+    density: AbstractLogDensity,
+    look: FirstLook,
+    rng_key: PRNGKey,
+    account: Account,
+    rng: np.random.Generator,
+    on_round: Callable[[RoundSummary], None],
+) -> LocalTrial | None:
+    """Run trajectories from scattered starts if local moves are slow; None if they aren't, or starts aren't forgotten.
+
+    Parameters
+    ----------
+    density
+        Target.
+    look
+        A first look at it.
+    rng_key
+    account
+        Charged; the trial takes at most nine tenths of what is left, and is given up where that isn't enough.
+    rng
+        Chooses starts.
+    on_round
+        Called after every round.
+    """
+    if not _is_slow(look) or len(look.scanned.ends) == 0:
+        return None
+    end = int(account.spent.count) + LARGEST_SHARE * account.left_with_reserve
+    starts = jax.vmap(lambda q: look.chart.to_target(q)[0])(jnp.asarray(_starts(look, rng), density.dtype))
+    candidates: list[_Candidate] = []
+    keys = jax.random.split(rng_key, 2 + len(OTHER_LENGTHS) + MOST_ROUNDS)
+    scale = np.maximum(np.asarray(starts, np.float64).std(axis=0), 1e-300)
+    charts = (look.chart, AffineChart(np.asarray(starts, np.float64).mean(axis=0), np.diag(scale)))
+    if int(account.spent.count) + N_CHAINS * (2 + 2 * TRIAL * FIRST_LENGTH) > end:
+        return None
+    for chart, key in zip(charts, keys, strict=False):
+        seen = TransformedLogDensity(density, chart)
+        points, cost = _evaluate(seen, jax.vmap(chart.to_chart)(starts))
+        account.charge(cost)
+        kernel = HMC(0.5 * density.dim**-0.25, FIRST_LENGTH)
+        candidates.append(_tried(seen, points, kernel, key, account))
+    best = min(candidates, key=lambda c: c.cost)
+    for length, key in zip(OTHER_LENGTHS, keys[2:], strict=False):
+        if int(account.spent.count) + N_CHAINS * _trial_length(length) * length > end:
+            continue
+        other = _tried(best.density, best.points, HMC(best.kernel.step_size, length), key, account)
+        best = min(best, other, key=lambda c: c.cost)
+    return _verified(best, keys[-MOST_ROUNDS:], account, end, on_round)
+
+
+def _is_slow(look: FirstLook) -> bool:
+    """Return whether MALA takes long to forget, or got stuck too often on the way from a wide reference to tell."""
+    jump = 2 * look.scanned.step_size * MALA.target_acceptance * look.density.dim
+    tau = local_autocorrelation(jump, look.fit().local_variance())
+    return tau > VERY_SLOW or look.scanned.stuck > OFTEN_STUCK
+
+
+def _starts(look: FirstLook, rng: np.random.Generator) -> np.ndarray:
+    """Return starts of which a few are at the mode, and the others wherever annealed chains ended."""
+    at_mode = look.draws.positions[np.flatnonzero(look.draws.groups == 0)[:N_FROM_MODE]]
+    ends = look.scanned.ends
+    order = np.concatenate([rng.permutation(len(ends)) for _ in range(-(-N_CHAINS // len(ends)))])
+    return np.concatenate([at_mode, ends[order[: N_CHAINS - len(at_mode)]]])
+
+
+def _trial_length(length: int) -> int:
+    """Return the trajectories of a trial: fewer long ones, and enough short ones to move at all."""
+    return int(np.clip(TRIAL * FIRST_LENGTH // length, 8, 48))
+
+
+def _tried(
+    density: TransformedLogDensity, points: Point, kernel: HMC, rng_key: PRNGKey, account: Account
+) -> _Candidate:
+    """Return a candidate with its evaluations for an independent draw, from mean squared jumps.
+
+    A reversible chain's lag-1 correlation is `1 - jump / (2 variance)`.
+    """
+    n = _trial_length(kernel.evaluations_per_step)
+    points, kernel, moments, cost = _trajectories(density, points, kernel, rng_key, jnp.int32(n // 2), jnp.int32(n))
+    account.charge(cost)
+    check_bounded(cost, points)
+    within, between = _variances(moments)
+    variance, jump = within + between, np.asarray(moments.jump, np.float64)
+    groups = (slice(-1, None), slice(0, -1))
+    slowest = min(float(jump[g].sum() / max(2 * variance[g].sum(), 1e-300)) for g in groups)
+    tau = (2 - slowest) / max(slowest, 1e-9)
+    return _Candidate(density, points, kernel, tau * kernel.evaluations_per_step, float(moments.acceptance))
+
+
+def _verified(
+    best: _Candidate,
+    keys: Array,
+    account: Account,
+    end: float,
+    on_round: Callable[[RoundSummary], None],
+) -> LocalTrial | None:
+    points, kernel, n, worst, last_tau = best.points, best.kernel, FIRST_ROUND, np.inf, 0.0
+    per_step, rounds = kernel.evaluations_per_step, []
+    for key in keys:
+        if int(account.spent.count) + N_CHAINS * per_step * n > end:
+            return None
+        points, kernel, moments, cost = _trajectories(best.density, points, kernel, key, jnp.int32(n // 4), jnp.int32(n))
+        account.charge(cost)
+        check_bounded(cost, points)
+        within, between = _variances(moments)
+        shares = between / np.maximum(within + between, 1e-300)
+        tau = (n - n // 4) * float(np.quantile(shares, 0.9))
+        rounds.append(RoundSummary("local", 1, n, 0.0, 1 / max(tau, 1.0), np.nan, int(account.spent.count), per_step))
+        on_round(rounds[-1])
+        is_steady = tau <= STEADY * max(last_tau, 1.0)
+        if shares.max() <= FORGOTTEN and shares.mean() <= FORGOTTEN_ON_AVERAGE and is_steady:
+            chart = best.density.chart
+            assert isinstance(chart, AffineChart)
+            return LocalTrial(
+                chart,
+                kernel,
+                max(tau, best.cost / per_step, 1.0),
+                float(moments.acceptance),
+                np.asarray(points.position, np.float64),
+                np.asarray(points.target.log_density, np.float64),
+                tuple(rounds),
+            )
+        if shares.max() > LEAST_FALL * worst and n >= 4 * FIRST_ROUND:
+            return None
+        worst, last_tau, n = float(shares.max()), tau, 2 * n
+    return None
+
+
+def _variances(moments: _Moments) -> tuple[np.ndarray, np.ndarray]:
+    """Return the variances within and between chains of every coordinate and of the log density."""
+    mean, square = np.asarray(moments.mean, np.float64), np.asarray(moments.square, np.float64)
+    return np.maximum(square - mean**2, 0).mean(axis=0), mean.var(axis=0, ddof=1)
+
+
+@eqx.filter_jit
+def _evaluate(density: AbstractLogDensity, positions: Array) -> tuple[Point, Evaluations]:
+    path = AnnealingPath(FlatReference(), density, positions[0])
+    points, costs = jax.vmap(path.evaluate)(positions)
+    return points, costs.sum()
+
+
+@eqx.filter_jit
+def _trajectories(
+    density: AbstractLogDensity, points: Point, kernel: HMC, rng_key: PRNGKey, n_adapt: Array, n_steps: Array
+) -> tuple[Point, HMC, _Moments, Evaluations]:
+    """Run trajectories, adapting the pooled step size in the first `n_adapt`, and measure over the others."""
+    n, dim = points.position.shape
+    dtype = points.position.dtype
+    path = AnnealingPath(FlatReference(), density, points.position[0])
+    tempered = path.at(jnp.ones((), dtype))
+
+    def functionals(at: Point) -> Array:
+        return jnp.concatenate([at.position, at.target.log_density[:, None]], axis=1)
+
+    # Squares of numbers far from zero would drown their variance.
+    origin = functionals(points).mean(axis=0, keepdims=True)
+
+    def body(i: Array, carry: Any) -> Any:
+        at, current, moments, made = carry
+        noise = draw_noise(jax.random.fold_in(rng_key, i), (n,), dim, dtype)
+        moved, info = jax.vmap(lambda z, p: current.move(z, p, tempered))(noise, at)
+        acceptance = jnp.mean(info.acceptance_prob)
+        gain = jnp.where(i < n_adapt, 2.0 * jnp.maximum(1.0 + i - n_adapt // 2, 1.0) ** -0.6, 0.0)
+        step = current.step_size * jnp.exp(gain * (acceptance - TARGET_ACCEPTANCE)).astype(current.step_size.dtype)
+        before, after = functionals(at), functionals(moved)
+        centred = after - origin
+        new = _Moments(centred, centred * centred, jnp.mean((after - before) ** 2, axis=0), acceptance)
+        weight = (i >= n_adapt).astype(dtype) / (n_steps - n_adapt).astype(dtype)
+        moments = jax.tree.map(lambda total, a: total + weight * a.astype(dtype), moments, new)
+        return moved, eqx.tree_at(lambda k: k.step_size, current, step), moments, made + info.evaluations.sum()
+
+    zeros = jnp.zeros((n, dim + 1), dtype)
+    moments = _Moments(zeros, zeros, zeros[0], jnp.zeros((), dtype))
+    return jax.lax.fori_loop(0, n_steps, body, (points, kernel, moments, Evaluations.zero()))
