@@ -202,7 +202,7 @@ class TestPool:
 
     def test_no_more_is_drawn_than_there_is(self, mixture):
         reference = pool_of(mixture.draw(1, 50), mixture.log_density)
-        with pytest.raises(InvalidInputError, match="has 50 rows, and 51 were asked for"):
+        with pytest.raises(InvalidInputError, match="has 50 rows, 51 were asked for"):
             reference.draw(0, 51)
 
     def test_the_floor_of_an_expectation_is_that_of_independent_samples(self, rng):
@@ -212,7 +212,8 @@ class TestPool:
         floors, values = [], []
         for pool in pools:
             reference = pool_of(pool, lambda x: -0.5 * (x**2).sum(axis=1))
-            reading = by_name(rng.standard_normal((n, dim)), reference, floor_repeats=FloorRepeats(1, 20))["relative_mae"]
+            values_of_pool = by_name(rng.standard_normal((n, dim)), reference, floor_repeats=FloorRepeats(1, 20))
+            reading = values_of_pool["relative_mae"]
             floors.append(reading.floor.mean)
             values.append(reading.value)
         f = quadratic_observable(rng.standard_normal((200_000, dim)))
@@ -238,7 +239,7 @@ class TestOwnMetrics:
         )
         samples = mixture.draw(3, 400)
         values = by_name(samples, reference)
-        assert list(values)[0] == "kabsch_wasserstein_1"
+        assert next(iter(values)) == "kabsch_wasserstein_1"
         assert list(values)[-1] == "gap"
         assert "wasserstein_1" not in values
         assert values["kabsch_wasserstein_1"].n_used == 300

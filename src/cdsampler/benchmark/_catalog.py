@@ -96,8 +96,8 @@ PRESETS: dict[str, Preset] = {
     "gmnu-16": Preset(n_replicas=18, reference_scale=100.0),
     "lj-13": Preset(n_replicas=8, reference_scale=2.0, beta_min=1e-5, step_size=1e-2),
     "lj-55": Preset(n_replicas=24, reference_scale=2.0, beta_min=1e-6, step_size=3e-3),
-    "aldp": Preset(n_replicas=12, reference_scale=1.0, beta_min=1e-4, step_size=1e-3),
-    "aldp-implicit": Preset(n_replicas=12, reference_scale=1.0, beta_min=1e-4, step_size=1e-3),
+    "aldp": Preset(n_replicas=24, reference_scale=0.3, beta_min=1e-4, step_size=1e-3),
+    "aldp-implicit": Preset(n_replicas=24, reference_scale=0.3, beta_min=1e-4, step_size=1e-3),
     "aldp-cartesian": Preset(n_replicas=24, reference_scale=0.1, beta_min=1e-5, step_size=1e-5),
     # The prior is N(0, I): as the reference about 0, the path tempers the likelihood.
     "bnn": Preset(n_replicas=24, reference_scale=1.0, beta_min=1e-5, step_size=1e-3),

@@ -8,6 +8,7 @@ import numpy as np
 
 from cdsampler.benchmark import _symmetries as symmetries
 from cdsampler.benchmark._dihedrals import c7ax_weight, ramachandran_metrics
+from cdsampler.benchmark.references import Reference, load_reference
 from cdsampler.errors import InvalidInputError
 from cdsampler.metrics import (
     ExactReference,
@@ -31,7 +32,7 @@ _ROWS_AT_ONCE = 1000
 Transformation = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 
 
-def exact_reference(target: AbstractTarget) -> ExactReference:
+def exact_reference(target: AbstractTarget, reference: Reference | None = None) -> ExactReference:
     """Return what metrics need of a target; none of it is charged to a sampler.
 
     A mixture is sampled exactly. Every other target has a finite pool of reference samples, from which draws are
@@ -43,6 +44,8 @@ def exact_reference(target: AbstractTarget) -> ExactReference:
     ----------
     target
         Of the catalog.
+    reference
+        The pool; default what `load_reference` returns, which may make it. A mixture needs none.
 
     Returns
     -------
@@ -52,16 +55,16 @@ def exact_reference(target: AbstractTarget) -> ExactReference:
     Raises
     ------
     InvalidInputError
-        A target of another kind.
+        A target of another kind, a pool with weights, or there is no pool and making one takes long.
     """
     if isinstance(target, AbstractExactTarget):
         return _of_exact(target)
     if isinstance(target, LennardJones):
-        return _of_cluster(target)
+        return _of_cluster(target, _pool(target, reference))
     if isinstance(target, Molecule):
-        return _of_molecule(target)
+        return _of_molecule(target, _pool(target, reference))
     if isinstance(target, BayesianNeuralNetwork):
-        return _of_network(target)
+        return _of_network(target, _pool(target, reference))
     raise InvalidInputError(f"There is no reference for {target.name}: write an ExactReference of your own.")
 
 
@@ -98,9 +101,8 @@ def _of_exact(target: AbstractExactTarget) -> ExactReference:
     )
 
 
-def _of_cluster(target: LennardJones) -> ExactReference:
+def _of_cluster(target: LennardJones, pool: np.ndarray) -> ExactReference:
     density = target.density()
-    pool = _pool(target)
     return ExactReference(
         sample=partial(_draw, pool, symmetries.of_cluster),
         log_density=_by_row(lambda row: density.value(target.from_positions(row.reshape(-1, 3)))[0]),
@@ -113,9 +115,9 @@ def _of_cluster(target: LennardJones) -> ExactReference:
     )
 
 
-def _of_molecule(target: Molecule) -> ExactReference:
+def _of_molecule(target: Molecule, pool: np.ndarray) -> ExactReference:
     energy = _by_row(lambda row: target.force_field.energy(row.reshape(-1, 3)))
-    beta, pool = float(target.beta), _pool(target)
+    beta = float(target.beta)
     turn: Transformation = symmetries.rotated
     if isinstance(target.coordinates, TorsionalCoordinates):
         # Internal coordinates have one orientation for each shape: the pool's rows get the same.
@@ -132,9 +134,8 @@ def _of_molecule(target: Molecule) -> ExactReference:
     )
 
 
-def _of_network(target: BayesianNeuralNetwork) -> ExactReference:
+def _of_network(target: BayesianNeuralNetwork, pool: np.ndarray) -> ExactReference:
     density = target.density()
-    pool = _pool(target)
 
     def likelihoods(rows: np.ndarray) -> np.ndarray:
         return np.asarray(target.test_log_likelihood(jnp.asarray(rows, density.dtype)), dtype=np.float64)
@@ -150,10 +151,13 @@ def _of_network(target: BayesianNeuralNetwork) -> ExactReference:
     )
 
 
-def _pool(target: AbstractTarget) -> np.ndarray:
-    from cdsampler.benchmark.references import load_reference
-
-    return np.asarray(load_reference(target.name).samples, dtype=np.float64)
+def _pool(target: AbstractTarget, reference: Reference | None) -> np.ndarray:
+    found = load_reference(target.name) if reference is None else reference
+    if found.log_weights is not None:
+        raise InvalidInputError(
+            f"The reference of {target.name} has weights, and metrics take equal ones: resample it."
+        )
+    return np.asarray(found.samples, dtype=np.float64)
 
 
 def _draw(pool: np.ndarray, turn: Transformation, seed: int, n: int) -> np.ndarray:

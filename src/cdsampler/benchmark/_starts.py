@@ -8,7 +8,7 @@ from cdsampler.targets.molecules._alanine_dipeptide import minimum_positions_nm
 _SPACING = 0.95  # of the shells of a cluster, in r_m: neighbours in a shell are 5 % further apart
 
 
-def starting_point(target: AbstractTarget) -> np.ndarray:
+def starting_point(target: AbstractTarget) -> np.ndarray | None:
     """Return a point inside the support from which a search for a mode succeeds.
 
     Parameters
@@ -18,10 +18,10 @@ def starting_point(target: AbstractTarget) -> np.ndarray:
 
     Returns
     -------
-    ndarray, shape (dim,)
-        For a cluster an icosahedron, for alanine dipeptide a minimum of its energy in vacuum, and else the origin. For
-        the neural network that is the mean of the prior, a stationary point where the search ends at once: the
-        reference about it is the prior.
+    ndarray, shape (dim,), or None
+        For a cluster an icosahedron, for alanine dipeptide a minimum of its energy in vacuum. None for others: the
+        origin will do. For the neural network it is the mean of the prior and a stationary point, where `find_mode`
+        ends at once, so that a preset's reference is the prior.
 
     Raises
     ------
@@ -32,12 +32,14 @@ def starting_point(target: AbstractTarget) -> np.ndarray:
         return _point(target, _icosahedron(target.n_particles))
     if isinstance(target, Molecule):
         positions = minimum_positions_nm()
-        if target.force_field.n_atoms != len(positions):
+        n_atoms = target.force_field.n_atoms
+        if n_atoms != len(positions):
             raise InvalidInputError(
-                f"{target.name} has {target.force_field.n_atoms} atoms, and a start is known for alanine dipeptide only."
+                f"A start is known for alanine dipeptide only, and {target.name} has {n_atoms} atoms instead of "
+                f"{len(positions)}: give one of your own."
             )
         return _point(target, positions)
-    return np.zeros(target.dim)
+    return None
 
 
 def _point(target: LennardJones | Molecule, positions: np.ndarray) -> np.ndarray:
@@ -56,5 +58,5 @@ def _icosahedron(n: int) -> np.ndarray:
     edges = vertices[first[is_edge]] + vertices[second[is_edge]]
     everything = _SPACING * np.concatenate([np.zeros((1, 3)), vertices, 2 * vertices, edges])
     if n > len(everything):
-        raise InvalidInputError(f"A start is known for clusters of up to {len(everything)} particles, got {n}.")
+        raise InvalidInputError(f"A start is known for up to {len(everything)} particles, got {n}: give one.")
     return everything[:n]

@@ -1,40 +1,28 @@
-import json
 import sys
 import time
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import jax
-import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from cdsampler import __version__, benchmark, report
 from cdsampler.cli._console import console
+from cdsampler.cli._outcome import Job, show_outcome
 from cdsampler.cli._progress import ProgressBar, RoundTable
 from cdsampler.cli._reference import reference
 from cdsampler.errors import CdsamplerError, InvalidInputError, SamplingWarning
-from cdsampler.metrics import METRICS, ExactReference, MetricValue, evaluate
-from cdsampler.sampling import Result, run
+from cdsampler.metrics import METRICS
+from cdsampler.sampling import run
 from cdsampler.sampling import sample as draw
 from cdsampler.tuning import Plan, find_mode
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command("reference")(reference)
 PRESET_BUDGET = 2000
-
-
-@dataclass(frozen=True)
-class Job:
-    """What one `sample` command asks for, checked as far as that goes without evaluating anything."""
-
-    target: str
-    n_samples: int
-    seed: int
-    out: Path | None
 
 
 @app.command("list")
@@ -64,7 +52,7 @@ def sample(
     samples: Annotated[int, typer.Option(help="Samples to draw.")] = 1000,
     seed: Annotated[int, typer.Option(help="Same seed, same samples bit for bit.")] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for samples.nc, figure.png, pairs.png and summary.json.")
+        Path | None, typer.Option(help="Folder for samples.nc, summary.json, figure.png and other pictures.")
     ] = None,
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
     independent: Annotated[bool, typer.Option(help="One chain per sample instead of many draws per chain.")] = False,
@@ -137,7 +125,10 @@ def _refuse(why: str, **options: Any) -> None:
 
 def _run_tuned(job: Job, *, save_plan: Path | None, **settings: Any) -> None:
     rounds = RoundTable(job.n_samples)
-    density = benchmark.build_target(job.target).density()
+    target = benchmark.build_target(job.target)
+    if settings["plan"] is None:
+        settings["start"] = benchmark.starting_point(target)
+    density = target.density()
     with ProgressBar(job.n_samples) as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore", SamplingWarning)  # they are shown in a panel of their own
         result = draw(
@@ -152,14 +143,15 @@ def _run_tuned(job: Job, *, save_plan: Path | None, **settings: Any) -> None:
     console.print(report.plan_table(result.plan))
     if save_plan is not None:
         console.print(f"Wrote {result.plan.save(save_plan)}.")
-    _show(job, result)
+    show_outcome(job, result)
 
 
 def _run_preset(job: Job, sampler: str, budget: int, preset: benchmark.Preset) -> None:
-    density = benchmark.build_target(job.target).density()
+    target = benchmark.build_target(job.target)
+    density = target.density()
     began = time.perf_counter()
     with console.status("Finding a mode and tuning on a pilot group of chains"):
-        mode = find_mode(density)
+        mode = find_mode(density, benchmark.starting_point(target))
         tuned = benchmark.tune_sampler(benchmark.build_sampler(sampler, preset), density, mode.position, job.seed)
     console.print(f"Mode search and tuning: {time.perf_counter() - began:.1f} s")
     with ProgressBar(job.n_samples) as bar:
@@ -172,60 +164,7 @@ def _run_preset(job: Job, sampler: str, budget: int, preset: benchmark.Preset) -
             tuning_evaluations=tuned.evaluations + mode.evaluations.total(),
             on_progress=bar.update,
         )
-    _show(job, result)
-
-
-def _show(job: Job, result: Result) -> None:
-    target = benchmark.build_target(job.target)
-    exact = benchmark.exact_reference(target)
-    n_modes = len(target.mode_weights)
-    with console.status("Comparing with exact samples"):
-        values = evaluate(result.positions, exact, seed=job.seed)
-    console.print(report.metrics_table(values, n_modes=n_modes))
-    console.print(report.cost_table(result))
-    if result.tempering is not None:
-        console.print(report.tempering_table(result))
-    panel = report.warnings_panel(result)
-    if panel is not None:
-        console.print(panel)
-    if job.out is not None:
-        _write(job, result, values, exact, n_modes)
-
-
-def _write(job: Job, result: Result, values: list[MetricValue], exact: ExactReference, n_modes: int) -> None:
-    assert job.out is not None
-    job.out.mkdir(parents=True, exist_ok=True)
-    path = result.save(job.out / "samples.nc")
-    draws = exact.sample(job.seed, min(len(result.positions), 10_000))
-    figure = report.run_figure(
-        result,
-        draws,
-        job.target,
-        metrics=values,
-        exact_log_density=exact.log_density(draws),
-        n_modes=n_modes,
-    )
-    pictures = [report.save_figure(figure, job.out / "figure.png")]
-    if len(result.names) > 1:
-        pictures.append(report.save_figure(report.pair_figure(result, draws), job.out / "pairs.png"))
-    summary = {
-        "version": __version__,
-        "target": job.target,
-        "n_samples": len(result.positions),
-        "total_evaluations": result.total_evaluations,
-        **{k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in result.attributes().items()},
-        "metrics": {
-            v.name: {
-                "value": v.value,
-                "floor": v.floor.mean if v.floor else None,
-                "ratio": v.ratio,
-                "n": v.n_used,
-            }
-            for v in values
-        },
-    }
-    (job.out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
-    console.print(f"Wrote {', '.join(map(str, [path, *pictures]))} and {job.out / 'summary.json'}.")
+    show_outcome(job, result)
 
 
 def main() -> None:

@@ -36,11 +36,15 @@ def reference(
     others = None if check is None else references.read_samples(check)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ReferenceWarning)
-        with _ReferenceBar(name) as bar:
-            if regenerate:
-                made = references.generate_reference(name, seed=seed or 0, n=samples, on_progress=bar.update)
-            else:
-                made = references.load_reference(name, on_progress=bar.update)
+        try:
+            with _ReferenceBar(name) as bar:
+                if regenerate:
+                    made = references.generate_reference(name, seed=seed or 0, n=samples, on_progress=bar.update)
+                else:
+                    made = references.load_reference(name, on_progress=bar.update)
+        except KeyboardInterrupt:
+            console.print("Interrupted. Finished blocks are kept: the same command goes on from there.")
+            raise typer.Exit(130) from None
     for warning in caught:
         if issubclass(warning.category, ReferenceWarning):
             console.print(f"[bold yellow]Warning:[/bold yellow] {warning.message}", highlight=False, soft_wrap=True)

@@ -232,7 +232,7 @@ def _floors(
             floor = summarise(values)
             floors[name] = floor._replace(std=scale * floor.std)
         else:
-            floors[name] = summarise((scale if name == "relative_mae" else 1) * np.abs(values))
+            floors[name] = summarise([(scale if name == "relative_mae" else 1.0) * abs(value) for value in values])
     return floors
 
 

@@ -87,7 +87,7 @@ class ExactReference:
             one.
         """
         if self.size is not None and n > self.size:
-            raise InvalidInputError(f"The reference's pool has {self.size} rows, and {n} were asked for; ask for fewer.")
+            raise InvalidInputError(f"The reference's pool has {self.size} rows, {n} were asked for: ask for fewer.")
         rows = as_finite_rows("The reference's exact sample", self.sample(seed, n))
         if len(rows) != n:
             raise InvalidInputError(
@@ -112,7 +112,6 @@ class ExactReference:
         values = as_vector(f"The reference's {name}", self.log_density(x) if self.energy is None else self.energy(x))
         if len(values) != len(x):
             raise InvalidInputError(
-                f"The reference's {name} returned {len(values)} numbers for {len(x)} rows; "
-                "it must map [n, dim] to [n]."
+                f"The reference's {name} returned {len(values)} numbers for {len(x)} rows; it must map [n, dim] to [n]."
             )
         return -values if self.energy is None else values

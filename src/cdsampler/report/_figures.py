@@ -3,6 +3,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -23,6 +24,24 @@ _PANEL_WIDTH, _ROW_HEIGHT, _TITLE_HEIGHT = 3.7, 3.7, 0.6  # inches
 Panel = Callable[[Figure, SubplotSpec], None]
 
 
+class Shown(NamedTuple):
+    """What panels show instead of the coordinates, or of minus the log density.
+
+    Attributes
+    ----------
+    samples : ndarray, shape (n, k)
+        Any quantities of the samples, or of parts of them: n need not be their number.
+    exact : ndarray, shape (n_exact, k), or None
+        The same of exact draws.
+    names : tuple of str
+        Of the k quantities, with their units.
+    """
+
+    samples: np.ndarray
+    exact: np.ndarray | None
+    names: tuple[str, ...]
+
+
 def run_figure(
     result: Result,
     exact: np.ndarray | None,
@@ -31,6 +50,8 @@ def run_figure(
     *,
     exact_log_density: np.ndarray | None = None,
     n_modes: int | None = None,
+    shown: Shown | None = None,
+    energies: Shown | None = None,
 ) -> Figure:
     """Draw a run on one page: samples beside exact draws, energies, and the tempering stage if there is one.
 
@@ -48,6 +69,10 @@ def run_figure(
         The target's log density at exact draws, with the same constant as the result's.
     n_modes
         Number of modes of a mixture, for "38 of 40".
+    shown
+        What to show of the samples instead of their coordinates; then `exact` isn't needed.
+    energies
+        One energy to show instead of minus the log density; then `exact_log_density` isn't needed.
 
     Returns
     -------
@@ -59,10 +84,13 @@ def run_figure(
     InvalidInputError
         Exact draws or their log densities of the wrong shape.
     """
-    truth = None if exact is None else _checked(exact, result)
-    first = _sample_panels(result, truth)
+    if shown is None:
+        shown = Shown(result.positions, None if exact is None else _checked(exact, result), result.names)
+    if energies is None:
+        energies = _log_densities(result, exact_log_density)
+    first = _sample_panels(shown)
     is_square = len(first) > 1
-    first.append(_energy_panel(result, exact_log_density, is_square=is_square))
+    first.append(_histogram(energies, "Energy", is_square=is_square))
     second = _tempering_panels(result)
     if metrics is not None:
         first.append(_single(partial(draw_metrics, metrics=metrics, n_modes=n_modes), is_square=is_square))
@@ -122,24 +150,27 @@ def _title(result: Result, target_name: str) -> str:
     )
 
 
-def _sample_panels(result: Result, exact: np.ndarray | None) -> list[Panel]:
-    samples = np.asarray(result.positions, dtype=np.float64)
+def _sample_panels(shown: Shown) -> list[Panel]:
+    samples = np.asarray(shown.samples, dtype=np.float64)
     if samples.shape[1] == 1:
-        truth = None if exact is None else exact[:, 0]
-        title = f"Samples (n = {count(len(samples))})"
-        name = result.names[0]
-        return [_single(partial(draw_histogram, samples=samples[:, 0], exact=truth, title=title, x=name))]
-    view = make_view(samples, exact, result.names)
-    draws = [draw_samples] if exact is None else [draw_exact, draw_samples]
+        return [_histogram(shown, f"Samples (n = {count(len(samples))})")]
+    view = make_view(samples, shown.exact, shown.names)
+    draws = [draw_samples] if shown.exact is None else [draw_exact, draw_samples]
     return [_single(partial(draw, view=view), is_square=True) for draw in draws]
 
 
-def _energy_panel(result: Result, exact_log_density: np.ndarray | None, *, is_square: bool) -> Panel:
+def _log_densities(result: Result, exact_log_density: np.ndarray | None) -> Shown:
     exact = None if exact_log_density is None else -np.asarray(exact_log_density, dtype=np.float64)
     if exact is not None and exact.ndim != 1:
         raise InvalidInputError(f"Exact log densities must have shape (n,), got {exact.shape}.")
-    energies = -np.asarray(result.log_density, dtype=np.float64).ravel()
-    draw = partial(draw_histogram, samples=energies, exact=exact, title="Energy", x="−log density (nats)")
+    energies = -np.asarray(result.log_density, dtype=np.float64).reshape(-1, 1)
+    return Shown(energies, None if exact is None else exact[:, None], ("−log density (nats)",))
+
+
+def _histogram(shown: Shown, title: str, *, is_square: bool = False) -> Panel:
+    samples = np.asarray(shown.samples, dtype=np.float64)[:, 0]
+    exact = None if shown.exact is None else np.asarray(shown.exact, dtype=np.float64)[:, 0]
+    draw = partial(draw_histogram, samples=samples, exact=exact, title=title, x=shown.names[0])
     return _single(draw, is_square=is_square)
 
 

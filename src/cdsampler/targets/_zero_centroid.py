@@ -1,5 +1,6 @@
+import math
+
 import jax.numpy as jnp
-import numpy as np
 
 from cdsampler._typing import Array
 
@@ -22,7 +23,7 @@ def from_free(free: Array) -> Array:
     axes to the vectors of zero sum; it costs O(N).
     """
     n = free.shape[0] + 1
-    root = np.sqrt(n)
+    root = math.sqrt(n)  # a NumPy scalar would promote single precision to double
     total = jnp.sum(free, axis=0, keepdims=True)
     return jnp.concatenate([free - total / (n - root), total / root], axis=0)
 
@@ -39,7 +40,7 @@ def to_free(points: Array) -> Array:
     Array, shape (n_points - 1, ...)
     """
     n = points.shape[0]
-    root = np.sqrt(n)
+    root = math.sqrt(n)  # a NumPy scalar would promote single precision to double
     centred = points - jnp.mean(points, axis=0, keepdims=True)
     # The last coordinate fixes the sum of the free ones.
     return centred[:-1] + centred[-1:] * (root / (n - root))

@@ -46,7 +46,9 @@ def of_series(values: np.ndarray) -> float:
     """
     if len(values) < 8 or np.all(values == values[0]):
         return 1.0
-    return max(1.0, len(values) / float(np.asarray(az.ess(np.asarray(values, dtype=np.float64)[None, :], method="mean"))))
+    return max(
+        1.0, len(values) / float(np.asarray(az.ess(np.asarray(values, dtype=np.float64)[None, :], method="mean")))
+    )
 
 
 def thinned(values: np.ndarray, autocorrelation: float) -> np.ndarray:

@@ -1,7 +1,7 @@
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,7 +16,7 @@ from cdsampler.kernels import HMC
 from cdsampler.kernels._base import draw_noise
 from cdsampler.paths import AnnealingPath, FlatReference
 
-# Draws whose energies are less correlated than that count as independent.
+# Draws whose energies are less correlated than that count as independent, unless the recipe has a caveat.
 INDEPENDENT_BELOW = 1.1
 
 
@@ -123,7 +123,7 @@ class AbstractHMCRecipe(AbstractRecipe):
         kept = energy[(group == 0) | self.keeps_second_group]
         tau = _autocorrelation.of_chains(kept)
         means = [energy[group == g].mean(axis=1) for g in (0, 1)]
-        facts = {
+        facts: dict[str, Any] = {
             "evaluations": int(sum(block["evaluations"] for block in blocks)),
             "acceptance": float(np.mean([block["acceptance"] for block in blocks])),
             "n_chains": len(kept),
@@ -140,7 +140,8 @@ class AbstractHMCRecipe(AbstractRecipe):
         }
         if self.caveat:
             facts["caveat"] = self.caveat
-        return Draws(samples, tau < INDEPENDENT_BELOW, 1.0 if tau < INDEPENDENT_BELOW else tau, facts)
+        is_independent = tau < INDEPENDENT_BELOW and not self.caveat
+        return Draws(samples, is_independent, 1.0 if is_independent else tau, facts)
 
 
 def _standard_error(chain_means: np.ndarray) -> float | None:

@@ -83,14 +83,15 @@ def icosahedron(n_particles: int) -> np.ndarray:
 def _minimum(n_particles: int) -> np.ndarray:
     """Return the free coordinates of the minimum next to the icosahedron, or next to a triangle of three."""
     target = LennardJones(n_particles)
-    guess = icosahedron(n_particles) if n_particles in (13, 55) else np.eye(3)[:, :] / np.sqrt(2)
-    return find_mode(target.density(np.float32), np.asarray(target.from_positions(jnp.asarray(guess)))).position
+    guess = icosahedron(n_particles) if n_particles in (13, 55) else np.eye(3) / np.sqrt(2)
+    with jax.enable_x64(False):  # it's kept: whoever asks first must not matter
+        return find_mode(target.density(np.float32), np.asarray(target.from_positions(jnp.asarray(guess)))).position
 
 
 @eqx.filter_jit
 def _relaxed(density: AbstractLogDensity, positions: Array) -> Array:
     def downhill(_: IntScalar, x: Array) -> Array:
-        _, gradient, _ = jax.vmap(density.value_and_gradient)(x)
+        _value, gradient, _cost = jax.vmap(density.value_and_gradient)(x)
         return x + jnp.clip(RELAXATION_RATE * gradient, -RELAXATION_REACH, RELAXATION_REACH)
 
     return jax.lax.fori_loop(0, RELAXATION_STEPS, downhill, positions)

@@ -7,6 +7,7 @@ import numpy as np
 
 from cdsampler.benchmark._catalog import build_target
 from cdsampler.benchmark.references._recipe import AbstractRecipe, Block, Draws
+from cdsampler.targets import AbstractExactTarget
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,10 @@ class ExactSampling(AbstractRecipe):
 
     def block(self, seed: int, index: int, previous: Block | None) -> Block:
         """Draw all samples."""
+        target = build_target(self.name)
+        assert isinstance(target, AbstractExactTarget)
         key = jax.random.fold_in(jax.random.key(seed), index)
-        return {"samples": np.asarray(build_target(self.name).sample(key, self.n), dtype=np.float32)}
+        return {"samples": np.asarray(target.sample(key, self.n), dtype=np.float32)}
 
     def assemble(self, blocks: Sequence[Block]) -> Draws:
         """Return the only block."""

@@ -74,12 +74,8 @@ class ReplicaExchangeMD(AbstractRecipe):
         """Temperatures in K, shape (n_temperatures,)."""
         return np.geomspace(300.0, self.hottest_kelvin, self.n_temperatures)
 
-    def check(self) -> None:
-        """Raise `MissingExtraError` without OpenMM."""
-        import_openmm()
-
     def versions(self) -> dict[str, str]:
-        """Return OpenMM's version."""
+        """Return OpenMM's version; raise `MissingExtraError` without it."""
         return {"openmm": import_openmm().Platform.getOpenMMVersion()}
 
     def block(self, seed: int, index: int, previous: Block | None) -> Block:
@@ -117,10 +113,11 @@ class ReplicaExchangeMD(AbstractRecipe):
                 f"{self.hottest_kelvin:.0f} K; lower hottest_kelvin."
             )
         angles = backbone_angles(samples)
+        accepted, tried = np.sum([block["exchanges"] for block in kept], axis=0)
         tau = _autocorrelation.of_series(energy)
         facts = {
             "md_steps": len(blocks) * self.frames_per_block * self.steps_per_frame * self.n_temperatures,
-            "exchange_rate": float(np.divide(*sum(block["exchanges"] for block in kept))),
+            "exchange_rate": float(accepted / tried),
             "energy_mean": float(energy.mean()),
             "energy_standard_error": float(energy.std() * np.sqrt(tau / len(energy))),
             "energy_sd": float(energy.std()),

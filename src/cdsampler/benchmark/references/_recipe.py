@@ -80,15 +80,12 @@ class AbstractRecipe(abc.ABC):
     def assemble(self, blocks: Sequence[Block]) -> Draws:
         """Join the blocks."""
 
-    def check(self) -> None:
-        """Raise an error if something that the work needs is missing."""
-
     def settings(self) -> dict[str, Any]:
         """Return the recipe's settings as plain values."""
         return asdict(self)
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of the libraries that make the numbers, this one apart."""
+        """Return the versions of the libraries that make the numbers, this one apart; raise if one is missing."""
         return {"jax": jax.__version__}
 
     def with_n(self: RecipeT, n: int | None) -> RecipeT:

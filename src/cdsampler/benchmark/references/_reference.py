@@ -96,7 +96,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     CorruptFileError
         It can't be read.
     """
-    with _as_corrupt(), np.load(path, allow_pickle=False) as file:
+    with _as_corrupt(), path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
         return {key: file[key] for key in file.files}
 
 
@@ -122,7 +122,12 @@ def read_reference(path: Path, name: str, dim: int) -> Reference:
         about, samples = json.loads(str(arrays["about"])), arrays["samples"]
         stored, written_for = about["checksum"], about["name"]
         reference = Reference(
-            name, samples, arrays.get("log_weights"), about["is_independent"], about["autocorrelation"], about["provenance"]
+            name,
+            samples,
+            arrays.get("log_weights"),
+            about["is_independent"],
+            about["autocorrelation"],
+            about["provenance"],
         )
     if written_for != name:
         raise CorruptFileError(f"it holds samples of {written_for!r}")

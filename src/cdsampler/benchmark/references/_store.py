@@ -6,7 +6,13 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from cdsampler.benchmark.references._recipe import AbstractRecipe, Block
-from cdsampler.benchmark.references._reference import CorruptFileError, Reference, read_arrays, read_reference, write_arrays
+from cdsampler.benchmark.references._reference import (
+    CorruptFileError,
+    Reference,
+    read_arrays,
+    read_reference,
+    write_arrays,
+)
 from cdsampler.errors import InvalidInputError
 
 VARIABLE = "CDSAMPLER_CACHE"
