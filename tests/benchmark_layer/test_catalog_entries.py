@@ -13,6 +13,7 @@ from cdsampler.benchmark import (
     build_sampler,
     build_target,
     exact_reference,
+    starting_point,
     tune_sampler,
     with_overrides,
 )
@@ -20,8 +21,11 @@ from cdsampler.errors import InvalidInputError
 from cdsampler.interpolants import Linear
 from cdsampler.samplers import CDS, NRPT, langevin_steps
 from cdsampler.sampling import run
+from cdsampler.targets import AbstractExactTarget, LennardJones
+from cdsampler.tuning import find_mode
 
 BUDGET = 130
+MIXTURES = ("gm-2", "gmnu-2", "gm-16", "gmnu-16")
 TINY = Preset(n_replicas=3, reference_scale=50.0, integration_steps=5)
 
 
@@ -74,7 +78,9 @@ def test_the_tuned_mala_step_limits_the_langevin_steps(density):
 def test_every_target_has_a_preset_and_the_same_samplers_agree_on_its_reference(name):
     target, preset = build_target(name), PRESETS[name]
     assert target.name == name
-    assert float(target.mode_weights.sum()) == pytest.approx(1, rel=1e-12)
+    assert (name in MIXTURES) == isinstance(target, AbstractExactTarget)
+    if isinstance(target, AbstractExactTarget):
+        assert float(target.mode_weights.sum()) == pytest.approx(1, rel=1e-12)
     nrpt, cds = build_sampler("nrpt", preset), build_sampler("cds", preset)
     assert isinstance(nrpt, NRPT)
     assert isinstance(cds, CDS)
@@ -82,6 +88,35 @@ def test_every_target_has_a_preset_and_the_same_samplers_agree_on_its_reference(
     assert float(cds.stages()[0].reference.scale) == pytest.approx(preset.reference_scale)
     assert float(nrpt.reference.scale) == preset.reference_scale
     assert len(cds.variances) == preset.integration_steps
+
+
+@pytest.mark.parametrize("name", [name for name in TARGETS if name not in MIXTURES])
+def test_the_start_leads_to_a_mode_about_which_a_preset_is_tuned_and_runs(name):
+    target = build_target(name)
+    density, start = target.density(np.float32), starting_point(target)
+    mode = find_mode(density, start)
+    assert np.isfinite(mode.log_density)
+    if name == "bnn":
+        np.testing.assert_array_equal(mode.position, 0)  # the reference about it is the prior
+    else:
+        assert mode.evaluations.total().count < 200
+        assert np.abs(mode.position - start).max() < 0.1
+    preset = with_overrides(PRESETS[name], n_replicas=3)
+    tuned = tune_sampler(build_sampler("cds", preset), density, mode.position, seed=0, n_rounds=1)
+    result = run(tuned.sampler.with_budget(BUDGET), density, 2, anchor=mode.position, seed=1)
+    assert result.samples.shape == (2, 1, target.dim)
+    assert np.all(np.isfinite(result.samples))
+
+
+def test_the_start_of_a_cluster_is_an_icosahedron_of_known_neighbours():
+    for n, n_contacts in ((13, 42), (55, 234)):
+        target = build_target(f"lj-{n}")
+        x = np.asarray(target.to_positions(starting_point(target)))
+        distances = np.linalg.norm(x[:, None] - x[None], axis=2)[np.triu_indices(n, 1)]
+        assert distances.min() > 0.9
+        assert np.sum(distances < 1.2) == n_contacts
+    with pytest.raises(InvalidInputError, match="up to 55 particles, got 57"):
+        starting_point(LennardJones(57))
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ class Preset:
     n_replicas
         Replicas of stage 1.
     reference_scale
-        Standard deviation of the reference in target coordinates, τ/t0 with τ = 1: it fixes t0.
+        Standard deviation of the reference in target coordinates, τ/t0: with τ it fixes t0.
     beta_min
         Smallest positive β where tuning starts.
     step_size
@@ -42,6 +42,8 @@ class Preset:
         σ² of the SDE, constant.
     integration_steps
         Steps of the SDE.
+    tau
+        Standard deviation of the reference in path coordinates; below the reference scale.
     """
 
     n_replicas: int
@@ -50,11 +52,12 @@ class Preset:
     step_size: float = 1.0
     noise_variance: float = 0.5
     integration_steps: int = 100
+    tau: float = 1.0
 
     @property
     def t0(self) -> float:
-        """Initial time of the linear interpolant with τ = 1."""
-        return 1.0 / self.reference_scale
+        """Initial time of the linear interpolant."""
+        return self.tau / self.reference_scale
 
 
 class Tuned(NamedTuple):
@@ -94,13 +97,13 @@ PRESETS: dict[str, Preset] = {
     "gmnu-2": Preset(n_replicas=5, reference_scale=50.0),
     "gm-16": Preset(n_replicas=12, reference_scale=70.0),
     "gmnu-16": Preset(n_replicas=18, reference_scale=100.0),
-    "lj-13": Preset(n_replicas=8, reference_scale=2.0, beta_min=1e-5, step_size=1e-2),
-    "lj-55": Preset(n_replicas=24, reference_scale=2.0, beta_min=1e-6, step_size=3e-3),
-    "aldp": Preset(n_replicas=24, reference_scale=0.3, beta_min=1e-4, step_size=1e-3),
-    "aldp-implicit": Preset(n_replicas=24, reference_scale=0.3, beta_min=1e-4, step_size=1e-3),
-    "aldp-cartesian": Preset(n_replicas=24, reference_scale=0.1, beta_min=1e-5, step_size=1e-5),
+    "lj-13": Preset(n_replicas=8, reference_scale=2.0, beta_min=1e-5, step_size=1e-2, tau=0.2),
+    "lj-55": Preset(n_replicas=24, reference_scale=2.0, beta_min=1e-6, step_size=3e-3, tau=0.2),
+    "aldp": Preset(n_replicas=24, reference_scale=0.3, beta_min=1e-4, step_size=1e-3, tau=0.03),
+    "aldp-implicit": Preset(n_replicas=24, reference_scale=0.3, beta_min=1e-4, step_size=1e-3, tau=0.03),
+    "aldp-cartesian": Preset(n_replicas=24, reference_scale=0.1, beta_min=1e-5, step_size=1e-5, tau=0.01),
     # The prior is N(0, I): as the reference about 0, the path tempers the likelihood.
-    "bnn": Preset(n_replicas=24, reference_scale=1.0, beta_min=1e-5, step_size=1e-3),
+    "bnn": Preset(n_replicas=24, reference_scale=1.0, beta_min=1e-5, step_size=1e-3, tau=0.1),
 }
 
 
@@ -111,7 +114,7 @@ def _nrpt(preset: Preset) -> AbstractSampler:
 
 def _cds(preset: Preset) -> AbstractSampler:
     stage1 = NRPT(
-        GaussianReference(1.0), geometric_schedule(preset.n_replicas, preset.beta_min), MALA(preset.step_size)
+        GaussianReference(preset.tau), geometric_schedule(preset.n_replicas, preset.beta_min), MALA(preset.step_size)
     )
     times = geometric_times(preset.t0, preset.integration_steps)
     return CDS(stage1, times, noise_variances(times, preset.noise_variance))
@@ -119,7 +122,7 @@ def _cds(preset: Preset) -> AbstractSampler:
 
 def _cds_inverse_map(preset: Preset) -> AbstractSampler:
     stage1 = NRPT(
-        GaussianReference(1.0), geometric_schedule(preset.n_replicas, preset.beta_min), MALA(preset.step_size)
+        GaussianReference(preset.tau), geometric_schedule(preset.n_replicas, preset.beta_min), MALA(preset.step_size)
     )
     return CDS(stage1, preset.t0, transport="inverse-map")
 

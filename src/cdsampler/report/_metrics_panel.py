@@ -11,7 +11,7 @@ from cdsampler.report._format import count, metric_label
 from cdsampler.report._style import EXACT, EXACT_FILL, SAMPLES, TICK_SIZE, finish
 
 _LEAST = 0.2
-_TICKS = (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+_TICKS = (0.2, 0.5, 1, 2, 5, 10, 20)
 
 
 def draw_metrics(axes: Axes, metrics: Sequence[MetricValue], n_modes: int | None) -> None:
@@ -38,7 +38,9 @@ def draw_metrics(axes: Axes, metrics: Sequence[MetricValue], n_modes: int | None
     axes.set_xscale("log")
     axes.set_xlim(_LEAST, right)
     axes.xaxis.set_major_locator(NullLocator())
-    axes.set_xticks([tick for tick in _TICKS if tick <= right])
+    # Over more than two decades there is room for powers of ten only.
+    ticks = _TICKS if right <= 30 else 10.0 ** np.arange(np.floor(np.log10(right)) + 1)
+    axes.set_xticks([tick for tick in ticks if tick <= right])
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:g}"))
     axes.set_yticks(range(len(rows)), [metric_label(value.name) for value in rows])

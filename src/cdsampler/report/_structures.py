@@ -49,7 +49,7 @@ def structure_figure(
         raise InvalidInputError(f"Structures must be finite, of shape (k, n_particles, 3), got shape {array.shape}.")
     centred = _turned(array - array.mean(axis=1, keepdims=True), together=bonds is not None)
     n_panels = 1 if bonds is not None else len(centred)
-    figure = Figure(figsize=(max(5.0, 3.2 * n_panels), 4.4 if bonds is not None else 3.6), layout="constrained")
+    figure = Figure(figsize=(max(5.0, 3.2 * n_panels), 4.0 if bonds is not None else 3.6), layout="constrained")
     for i in range(n_panels):
         axes = figure.add_subplot(1, n_panels, i + 1, projection="3d")
         assert isinstance(axes, Axes3D)
@@ -100,6 +100,6 @@ def _bare(axes: Axes3D, structures: np.ndarray) -> None:
     half = float(np.abs(structures).max())
     for limit in (axes.set_xlim, axes.set_ylim, axes.set_zlim):
         limit(-half, half)
-    axes.set_box_aspect((1, 1, 1), zoom=1.45)
+    axes.set_box_aspect((1, 1, 1), zoom=1.7 if len(structures) > 1 else 1.4)
     axes.view_init(elev=90, azim=-90)
     axes.set_axis_off()

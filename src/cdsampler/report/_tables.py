@@ -30,8 +30,8 @@ def metrics_table(values: Sequence[MetricValue], *, n_modes: int | None = None) 
     -------
     Table
         The multiple of the floor is green within two standard deviations of an exact sample, red beyond twice
-        the floor, and yellow between. What is no error stands beside the value that exact samples have: green within
-        two standard deviations of theirs, red beyond four.
+        the floor, and yellow between. What is no error, as a weight, stands beside the value that exact samples have, with its
+        distance from it in their standard deviations: green up to two, red beyond four.
     """
     table = _table("Errors against exact draws")
     table.add_column("metric")
@@ -42,8 +42,8 @@ def metrics_table(values: Sequence[MetricValue], *, n_modes: int | None = None) 
             found = count(value.value) + (f" of {n_modes}" if n_modes is not None else "")
             cells = [Text(found, style=_modes_style(value.value, n_modes)), Text(_NOTHING), Text(_NOTHING)]
         elif not value.is_error:
-            exact = _NOTHING if value.floor is None else "exact: " + spread(value.floor.mean, value.floor.std)
-            cells = [Text(number(value.value), style=_agreement_style(value)), Text(exact), Text(_NOTHING)]
+            exact = _NOTHING if value.floor is None else spread(value.floor.mean, value.floor.std)
+            cells = [Text(number(value.value)), Text(exact), _deviation(value)]
         else:
             floor = _NOTHING if value.floor is None else spread(value.floor.mean, value.floor.std)
             ratio = _NOTHING if value.ratio is None else f"{value.ratio:.2f} ×"
@@ -177,11 +177,11 @@ def _ratio_style(value: MetricValue) -> str:
     return "yellow" if value.ratio <= 2 else "red"
 
 
-def _agreement_style(value: MetricValue) -> str:
-    if value.floor is None or not np.isfinite(value.floor.std):
-        return ""
-    gap = abs(value.value - value.floor.mean)
-    return "green" if gap <= 2 * value.floor.std else "yellow" if gap <= 4 * value.floor.std else "red"
+def _deviation(value: MetricValue) -> Text:
+    if value.floor is None or not value.floor.std > 0:
+        return Text(_NOTHING)
+    z = (value.value - value.floor.mean) / value.floor.std
+    return Text(f"{z:+.1f} sd", style="green" if abs(z) <= 2 else "yellow" if abs(z) <= 4 else "red")
 
 
 def _modes_style(found: float, n_modes: int | None) -> str:

@@ -34,8 +34,9 @@ TARGET_ACCEPTANCE = 0.8
 # Chains have forgotten their starts when this share of a variance, at most and on average, is between them, and when
 # chains twice as long give the autocorrelation time to within this factor; those of stuck chains double.
 FORGOTTEN, FORGOTTEN_ON_AVERAGE, STEADY = 0.7, 0.45, 1.6
-# A share that falls by less than this when chains are made twice as long belongs to chains that are stuck.
-LEAST_FALL, FIRST_ROUND, MOST_ROUNDS = 0.95, 16, 8
+# In chains twice as long, the ratio of the variance within chains to that between them is twice as large; in chains
+# that are stuck it stays as it was.
+LEAST_GROWTH, FIRST_ROUND, MOST_ROUNDS = 1.25, 16, 10
 # Share of annealed chains that got stuck.
 OFTEN_STUCK = 0.5
 # Of what the account still allows.
@@ -183,12 +184,14 @@ def _verified(
     end: float,
     on_round: Callable[[RoundSummary], None],
 ) -> LocalTrial | None:
-    points, kernel, n, worst, last_tau = best.points, best.kernel, FIRST_ROUND, np.inf, 0.0
+    points, kernel, n, least, last_tau = best.points, best.kernel, FIRST_ROUND, 0.0, 0.0
     per_step, rounds = kernel.evaluations_per_step, []
     for key in keys:
         if int(account.spent.count) + N_CHAINS * per_step * n > end:
             return None
-        points, kernel, moments, cost = _trajectories(best.density, points, kernel, key, jnp.int32(n // 4), jnp.int32(n))
+        points, kernel, moments, cost = _trajectories(
+            best.density, points, kernel, key, jnp.int32(n // 4), jnp.int32(n)
+        )
         account.charge(cost)
         check_bounded(cost, points)
         within, between = _variances(moments)
@@ -209,9 +212,10 @@ def _verified(
                 np.asarray(points.target.log_density, np.float64),
                 tuple(rounds),
             )
-        if shares.max() > LEAST_FALL * worst and n >= 4 * FIRST_ROUND:
+        ratio = float(1 / max(shares.max(), 1e-9) - 1)
+        if ratio < LEAST_GROWTH * least and n >= 4 * FIRST_ROUND:
             return None
-        worst, last_tau, n = float(shares.max()), tau, 2 * n
+        least, last_tau, n = ratio, tau, 2 * n
     return None
 
 
