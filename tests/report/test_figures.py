@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 
 import cdsampler.report
 from cdsampler.errors import InvalidInputError
-from cdsampler.report import pair_figure, run_figure, save_figure
+from cdsampler.metrics import Floor, MetricValue
+from cdsampler.report import Shown, pair_figure, run_figure, save_figure
 
 PNG = b"\x89PNG\r\n\x1a\n"
 TEMPERING_AXES = 6
@@ -238,3 +239,25 @@ class TestSave:
         path.write_bytes(b"old")
         save_figure(Figure(figsize=(1, 1)), str(path))
         assert path.read_bytes().startswith(PNG)
+
+
+class TestOtherQuantities:
+    def test_two_quantities_replace_the_coordinates(self, make_result):
+        rng = np.random.default_rng(1)
+        shown = Shown(rng.uniform(-180, 180, (50, 2)), rng.uniform(-180, 180, (300, 2)), ("φ (degrees)", "ψ (degrees)"))
+        figure = drawn(run_figure(make_result(60), None, "aldp", shown=shown))
+        assert labels(figure)[:2] == ["φ (degrees)", "φ (degrees)"]
+        np.testing.assert_allclose(figure.axes[1].collections[0].get_offsets(), shown.samples)
+
+    def test_one_quantity_of_parts_of_samples_is_a_histogram(self, make_result):
+        rng = np.random.default_rng(1)
+        shown = Shown(rng.random((700, 1)), rng.random((9000, 1)), ("pair distance (r_m)",))
+        energies = Shown(rng.random((50, 1)), rng.random((80, 1)), ("potential energy (kJ/mol)",))
+        figure = drawn(run_figure(make_result(36), None, "lj-13", shown=shown, energies=energies))
+        assert labels(figure)[:2] == ["pair distance (r_m)", "potential energy (kJ/mol)"]
+        assert titles(figure)[0] == "Samples (n = 700)"
+
+    def test_errors_over_many_decades_keep_their_ticks_apart(self, make_result):
+        metrics = [MetricValue("mmd_squared_energy", 0.6, Floor(0.001, 0.0007, 20), 4600.0, 500)]
+        axes = drawn(run_figure(make_result(tempering=None), None, "gm", metrics)).axes[-1]
+        assert list(axes.get_xticks()) == [1, 10, 100, 1000]

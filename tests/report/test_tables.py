@@ -56,6 +56,21 @@ class TestMetrics:
         values = [MetricValue("relative_mae", 0.1, Floor(0.0, 0.0, 3), None, 10)]
         assert row(rendered(metrics_table(values)), "error of ⟨observable⟩") == ["0.100", "0", "–", "10"]
 
+    def test_what_is_no_error_stands_beside_the_exact_value(self):
+        floor = Floor(0.010, 0.002, 40)
+        values = [MetricValue("c7ax_weight", v, floor, None, 500, is_error=False) for v in (0.013, 0.017, 0.03)]
+        text = rendered(metrics_table(values))
+        assert row(text, "weight of C7ax") == ["0.0130", "0.0100 ± 0.0020", "+1.5 sd", "500"]
+        coloured = rendered(metrics_table(values), force_terminal=True, color_system="standard")
+        green, yellow, red = "32", "33", "31"
+        assert re.findall(r"\x1b\[(3\d)m *([+\d.]+) sd", coloured) == [
+            (green, "+1.5"),
+            (yellow, "+3.5"),
+            (red, "+10.0"),
+        ]
+        never = [MetricValue("c7ax_weight", 0.1, Floor(0.0, 0.0, 40), None, 500, is_error=False)]
+        assert row(rendered(metrics_table(never)), "weight of C7ax")[2] == "–"
+
 
 class TestCost:
     def test_both_accountings_and_the_totals(self, result):

@@ -8,7 +8,7 @@ METRIC_LABELS = {
     "kabsch_wasserstein_2": "W2 (Kabsch)",
     "kabsch_wasserstein_1": "W1 (Kabsch)",
     "sorted_radius_wasserstein_2": "W2 of radii",
-    "pair_distance_total_variation": "TV of pair distances",
+    "pair_distance_total_variation": "TV of distances",
     "mmd_squared_energy": "MMD² of energies",
     "energy_total_variation": "TV of energies",
     "energy_wasserstein_1": "W1 of energies",

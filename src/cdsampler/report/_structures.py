@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Circle
 from mpl_toolkits.mplot3d import Axes3D  # type: ignore[import-untyped]
 
 from cdsampler.errors import InvalidInputError
 from cdsampler.metrics.kabsch import best_rotations
 from cdsampler.report._style import EXACT, SAMPLES, TITLE_SIZE
 
+SPHERE_RADIUS = 0.45  # of clusters, whose particles are about 1 apart
 # The usual colours of elements, darkened where they would vanish on white.
 _ELEMENTS = {"H": "#b8b8b8", "C": "#404040", "N": "#0072B2", "O": "#D55E00"}
 
@@ -21,14 +25,14 @@ def structure_figure(
     names: Sequence[str] | None = None,
     titles: Sequence[str] | None = None,
 ) -> Figure:
-    """Draw configurations: molecules as superposed sticks in one panel, clusters as spheres in a panel each.
+    """Draw configurations: molecules as superposed sticks in one panel, clusters as spheres, in a panel each.
 
     Parameters
     ----------
     structures : ndarray, shape (k, n_particles, 3)
         The first one of a molecule is drawn boldly, and the others, turned onto it, thinly.
     bonds
-        Pairs of bonded atoms; without them the particles are spheres, nearer ones larger and darker.
+        Pairs of bonded atoms; without them the particles are spheres of diameter 0.9, nearer ones darker.
     names
         Of the atoms; their first letters, the elements, give the colours.
     titles
@@ -37,7 +41,7 @@ def structure_figure(
     Returns
     -------
     Figure
-        In equal scales, seen along the direction in which the first configuration is thinnest.
+        All in one scale, seen along the direction in which a configuration, or the first of a molecule, is thinnest.
 
     Raises
     ------
@@ -49,15 +53,15 @@ def structure_figure(
         raise InvalidInputError(f"Structures must be finite, of shape (k, n_particles, 3), got shape {array.shape}.")
     centred = _turned(array - array.mean(axis=1, keepdims=True), together=bonds is not None)
     n_panels = 1 if bonds is not None else len(centred)
-    figure = Figure(figsize=(max(5.0, 3.2 * n_panels), 4.0 if bonds is not None else 3.6), layout="constrained")
+    figure = Figure(figsize=(5.0, 4.0) if bonds is not None else (2.6 * n_panels, 3.0), layout="constrained")
     for i in range(n_panels):
-        axes = figure.add_subplot(1, n_panels, i + 1, projection="3d")
-        assert isinstance(axes, Axes3D)
         if bonds is not None:
+            axes = figure.add_subplot(projection="3d")
             _draw_sticks(axes, centred, bonds, names)
         else:
-            _draw_spheres(axes, centred[i])
-        _bare(axes, centred if bonds is not None else centred[i : i + 1])
+            axes = figure.add_subplot(1, n_panels, i + 1)
+            _draw_spheres(axes, centred[i], float(np.abs(centred).max()) + SPHERE_RADIUS)
+        axes.set_axis_off()
         if titles is not None:
             axes.set_title(titles[i], fontsize=TITLE_SIZE, parse_math=False)
     return figure
@@ -84,22 +88,18 @@ def _draw_sticks(
         for atom in (i, j):
             axes.plot(*np.stack([first[atom], middle]).T, color=colours[atom], linewidth=3.5)
     axes.scatter(*first.T, c=colours, s=60, depthshade=False)
-
-
-def _draw_spheres(axes: Axes3D, particles: np.ndarray) -> None:
-    # The camera looks down the third axis.
-    order = np.argsort(particles[:, 2])
-    x, y, height = particles[order].T
-    nearness = (height - height.min()) / max(float(np.ptp(height)), 1e-9)
-    radius = max(float(np.abs(particles).max()), 1e-9)
-    sizes = 1600 / radius**2 * (0.6 + 0.4 * nearness)
-    axes.scatter(x, y, height, s=sizes, c=nearness, cmap="Blues", vmin=-0.6, vmax=1.3, edgecolors=EXACT, linewidths=0.5)
-
-
-def _bare(axes: Axes3D, structures: np.ndarray) -> None:
     half = float(np.abs(structures).max())
     for limit in (axes.set_xlim, axes.set_ylim, axes.set_zlim):
         limit(-half, half)
-    axes.set_box_aspect((1, 1, 1), zoom=1.7 if len(structures) > 1 else 1.4)
+    axes.set_box_aspect((1, 1, 1), zoom=1.7)
     axes.view_init(elev=90, azim=-90)
-    axes.set_axis_off()
+
+
+def _draw_spheres(axes: Axes, particles: np.ndarray, half: float) -> None:
+    nearness = (particles[:, 2] + half) / (2 * half)
+    for i in np.argsort(nearness):  # nearer ones hide those behind
+        colour = colormaps["Blues"](0.15 + 0.75 * nearness[i])
+        axes.add_patch(Circle((particles[i, 0], particles[i, 1]), SPHERE_RADIUS, facecolor=colour, edgecolor=EXACT))
+    axes.set_xlim(-half, half)
+    axes.set_ylim(-half, half)
+    axes.set_aspect("equal")

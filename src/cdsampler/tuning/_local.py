@@ -35,8 +35,8 @@ TARGET_ACCEPTANCE = 0.8
 # chains twice as long give the autocorrelation time to within this factor; those of stuck chains double.
 FORGOTTEN, FORGOTTEN_ON_AVERAGE, STEADY = 0.7, 0.45, 1.6
 # In chains twice as long, the ratio of the variance within chains to that between them is twice as large; in chains
-# that are stuck it stays as it was.
-LEAST_GROWTH, FIRST_ROUND, MOST_ROUNDS = 1.25, 16, 10
+# that are stuck it stays as it was, and nearly all of the variance is between them.
+LEAST_GROWTH, STUCK, FIRST_ROUND, MOST_ROUNDS = 1.25, 0.97, 16, 10
 # Share of annealed chains that got stuck.
 OFTEN_STUCK = 0.5
 # Of what the account still allows.
@@ -213,7 +213,8 @@ def _verified(
                 tuple(rounds),
             )
         ratio = float(1 / max(shares.max(), 1e-9) - 1)
-        if ratio < LEAST_GROWTH * least and n >= 4 * FIRST_ROUND:
+        is_stuck = ratio < LEAST_GROWTH * least or not np.quantile(shares, 0.9) < STUCK
+        if is_stuck and n >= 4 * FIRST_ROUND:
             return None
         least, last_tau, n = ratio, tau, 2 * n
     return None

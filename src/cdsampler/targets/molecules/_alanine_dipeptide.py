@@ -20,6 +20,8 @@ from cdsampler.targets.molecules._parameters import ForceFieldParameters
 # Ω = (r_N - r_CA)·[(r_C - r_CA) × (r_CB - r_CA)] is positive in the L form.
 CHIRAL_CENTRE = (6, 8, 14, 10)
 PHI, PSI = (4, 6, 8, 14), (6, 8, 14, 16)
+# The hydrogens of the three methyl groups.
+METHYLS = ((0, 2, 3), (11, 12, 13), (19, 20, 21))
 ENVIRONMENTS = ("vacuum", "implicit")
 COORDINATES = ("internal", "cartesian")
 
@@ -54,7 +56,7 @@ def alanine_dipeptide(environment: str = "vacuum", coordinates: str = "internal"
     minimum = minimum_positions_nm()
     chosen: AbstractCoordinates = CartesianCoordinates(len(minimum))
     if coordinates == "internal":
-        chosen = TorsionalCoordinates(InternalCoordinates(bonds(), minimum))
+        chosen = TorsionalCoordinates(InternalCoordinates(bonds(), minimum), METHYLS)
     suffix = ("" if environment == "vacuum" else "-implicit") + ("" if coordinates == "internal" else "-cartesian")
     return Molecule(f"aldp{suffix}", ForceField(parameters(environment)), chosen, chiral_centres=(CHIRAL_CENTRE,))
 

@@ -12,12 +12,15 @@ from cdsampler.density import LogDensity
 from cdsampler.errors import InvalidInputError
 from cdsampler.targets._base import AbstractParticleTarget
 from cdsampler.targets._internal_coordinates import InternalCoordinates, winding_log_window
+from cdsampler.targets._z_matrix import ZMatrix
 from cdsampler.targets._zero_centroid import from_free, to_free
 from cdsampler.targets.molecules._force_field import ForceField
 
 GAS_CONSTANT = 0.008314462618  # kJ/mol/K
 # Standard deviation in rad of the window that makes torsions, which are periodic, coordinates on the real line.
 WINDOW_SPREAD = 1.5
+# Concentration of the window that tells a rotor's equivalent orientations apart: e⁹ to 1 where the atoms are at rest.
+ROTOR_CONCENTRATION = 6.0
 # The penalty of a wrong handedness, in units of kT, for a centre that is as far from flat as an sp³ carbon.
 CHIRALITY_PENALTY, CHIRAL_VOLUME_NM3 = 100.0, 2.5e-3
 
@@ -64,24 +67,45 @@ class CartesianCoordinates(AbstractCoordinates):
 
 
 class TorsionalCoordinates(AbstractCoordinates):
-    """Internal coordinates, with a window on torsions that keeps their density both exact and normalisable.
+    """Internal coordinates, with windows on torsions that keep their density exact, normalisable and simple.
 
     Parameters
     ----------
     internal : InternalCoordinates
         3N - 6 real numbers; torsions are periodic.
+    rotors
+        Triples of equivalent atoms on one parent, such as a methyl group's hydrogens. Their three orientations are one
+        state with other labels; only one of them is kept, and `random_labels` brings the others back.
     spread
-        Of the window, in rad.
+        Of the window on every torsion, in rad.
+
+    Raises
+    ------
+    InvalidInputError
+        The atoms of a rotor aren't the only ones on their parent beyond a bond.
 
     Notes
     -----
     A density that is periodic in a torsion τ has no normalising constant on the real line. It is multiplied by
     `w(τ) = N(τ; 0, s²) / Σ_k N(τ + 2πk; 0, s²)`, whose sum over all windings is 1: each configuration keeps its total
-    weight, shared out between its windings, and log Z is that of the torsions on the circle.
+    weight, shared out between its windings, and log Z is that of the torsions on the circle. Likewise the weight
+    `g(τ1) / (g(τ1) + g(τ2) + g(τ3))`, `g = exp(κ cos)`, of a rotor's torsions sums to 1 over its cyclic permutations:
+    the density of configurations without labels is unchanged, and log Z is less by log 3 for each rotor.
     """
 
     internal: InternalCoordinates
-    spread: float = eqx.field(static=True, default=WINDOW_SPREAD)
+    spread: float = eqx.field(static=True)
+    rotors: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+    columns: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+
+    def __init__(
+        self, internal: InternalCoordinates, rotors: Sequence[Sequence[int]] = (), spread: float = WINDOW_SPREAD
+    ):
+        self.internal = internal
+        self.spread = spread
+        self.columns = tuple(_rotor_columns(internal.zmatrix, rotor) for rotor in rotors)
+        # In the order of the coordinates, which is the order of their cyclic permutations.
+        self.rotors = tuple(tuple(internal.zmatrix.order[c + 3] for c in columns) for columns in self.columns)
 
     @property
     def dim(self) -> int:
@@ -89,13 +113,57 @@ class TorsionalCoordinates(AbstractCoordinates):
         return self.internal.dim
 
     def to_positions(self, q: Position) -> tuple[Float[Array, "atoms 3"], Scalar]:
-        """Return positions in nm with centroid zero, and the log volume element with the window."""
+        """Return positions in nm with centroid zero, and the log volume element with the windows."""
         positions, log_volume = self.internal.to_positions(q)
-        return positions, log_volume + winding_log_window(self.internal.split(q)[2], self.spread)
+        torsions = self.internal.split(q)[2]
+        return positions, log_volume + winding_log_window(torsions, self.spread) + self._rotor_log_window(torsions)
 
     def from_positions(self, positions: Float[Array, "atoms 3"]) -> Position:
         """Return the coordinates of a configuration, torsions in (-π, π]."""
         return self.internal.from_positions(positions)
+
+    def _rotor_log_window(self, torsions: Array) -> Scalar:
+        total = jnp.zeros((), torsions.dtype)
+        rest = self.internal.torsions.astype(torsions.dtype)
+        for first, *others in self.columns:
+            turns = [torsions[first], *(torsions[first] + rest[i] + torsions[i] for i in others)]
+            concentrations = ROTOR_CONCENTRATION * jnp.cos(jnp.stack(turns))
+            total = total + concentrations[0] - jax.nn.logsumexp(concentrations)
+        return total
+
+
+def _rotor_columns(zmatrix: ZMatrix, rotor: Sequence[int]) -> tuple[int, ...]:
+    """Return the torsions of a rotor's atoms: first the one that turns all, then those relative to it."""
+    rows = sorted(zmatrix.order.index(atom) for atom in rotor)
+    columns = tuple(row - 3 for row in rows)
+    parents = {zmatrix.parent[row - 1] for row in rows}
+    is_rotor = len(rows) == 3 and rows[0] >= 3 and len(parents) == 1 and zmatrix.parent.count(*parents) == 3
+    if not is_rotor or [zmatrix.is_proper[c] for c in columns] != [True, False, False]:
+        raise InvalidInputError(f"Atoms {tuple(rotor)} are not three that turn together on one parent.")
+    return columns
+
+
+def random_labels(positions: np.ndarray, rotors: Sequence[Sequence[int]], rng: np.random.Generator) -> np.ndarray:
+    """Permute each rotor's equivalent atoms cyclically at random: an exact symmetry of the density.
+
+    Parameters
+    ----------
+    positions : ndarray, shape (n_samples, n_atoms, 3)
+    rotors
+        Triples of atoms.
+    rng
+
+    Returns
+    -------
+    ndarray, shape (n_samples, n_atoms, 3)
+    """
+    relabelled = np.array(positions)
+    rows = np.arange(len(relabelled))[:, None]
+    for rotor in rotors:
+        shift = rng.integers(3, size=(len(relabelled), 1))
+        source = np.asarray(rotor)[(np.arange(3)[None, :] + shift) % 3]
+        relabelled[:, list(rotor)] = positions[rows, source]
+    return relabelled
 
 
 class Molecule(AbstractParticleTarget):
