@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from matplotlib.patches import Circle
+from scipy.stats import special_ortho_group
 
 from cdsampler.errors import InvalidInputError
 from cdsampler.metrics import BOLTZMANN, kabsch_distances
@@ -53,6 +54,8 @@ class TestPredictive:
         # The noise of labels, 0.1, is most of the band; a mean of 100 such networks is much nearer than that.
         assert np.abs(lines["samples, mean"] - truth).max() < 0.1
         assert np.abs(lines["reference, mean"] - truth).max() > 0.3
+        below = {line.get_label(): np.asarray(line.get_ydata()) for line in figure.axes[1].lines}
+        np.testing.assert_allclose(below["samples, mean"], lines["samples, mean"] - truth)
 
     def test_other_shapes_are_refused(self):
         with pytest.raises(InvalidInputError, match=r"shape \(n, 550\)"):
@@ -63,8 +66,7 @@ class TestStructures:
     def test_a_molecule_is_one_panel_of_superposed_sticks(self):
         rng = np.random.default_rng(3)
         x = rng.standard_normal((6, 3))
-        turned = x @ np.linalg.qr(rng.standard_normal((3, 3)))[0] + 5
-        turned = turned if kabsch_distances(x[None], turned[None])[0, 0] < 1e-6 else x[None, :, [1, 2, 0]][0]
+        turned = x @ special_ortho_group.rvs(3, random_state=4) + 5
         figure = structure_figure(
             np.stack([x, turned]), bonds=ETHANE, names=["C", "C", "H", "H", "H", "H"], titles=["a"]
         )
@@ -74,6 +76,12 @@ class TestStructures:
         np.testing.assert_allclose(
             *_turned(np.stack([x - x.mean(0), turned - turned.mean(0)]), together=True), atol=1e-9
         )
+
+    def test_no_picture_shows_a_mirror_image(self):
+        x = np.random.default_rng(3).standard_normal((5, 6, 3))
+        x -= x.mean(axis=1, keepdims=True)
+        for together in (True, False):
+            np.testing.assert_allclose(np.diag(kabsch_distances(x, _turned(x, together=together))), 0, atol=1e-6)
 
     def test_clusters_are_spheres_of_one_scale_in_a_panel_each(self):
         x = np.random.default_rng(3).standard_normal((3, 13, 3)) * np.array([1, 1, 4])[:, None, None]

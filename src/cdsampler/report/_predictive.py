@@ -1,5 +1,7 @@
 """Predictions of the neural network along a line through its inputs."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,7 +32,8 @@ def predictive_figure(
     Returns
     -------
     Figure
-        The band includes the noise of the labels. The line is the same for all runs.
+        Below, the same less the function that made the labels. The band includes the labels' noise. The line is the
+        same for all runs.
 
     Raises
     ------
@@ -40,31 +43,47 @@ def predictive_figure(
     direction = np.random.default_rng(0).standard_normal(target.train_inputs.shape[1])
     t = np.linspace(-_HALF_LENGTH, _HALF_LENGTH, _N_POINTS)
     inputs = jnp.asarray(t[:, None] * (direction / np.linalg.norm(direction)), target.train_inputs.dtype)
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
-    axes = figure.subplots()
-    if reference is not None:
-        mean, band = _band(target, reference, inputs)
-        axes.fill_between(
-            t, *band, color=EXACT_FILL, linewidth=0, label=f"reference, 5 to 95 % (m = {count(len(reference))})"
-        )
-        axes.plot(t, mean, color=EXACT, linewidth=1.2, label="reference, mean")
-    mean, band = _band(target, samples, inputs)
-    axes.plot(t, mean, color=SAMPLES, linewidth=1.4, label="samples, mean")
-    for edge, label in zip(band, (f"samples, 5 and 95 % (n = {count(len(samples))})", ""), strict=True):
-        axes.plot(t, edge, color=SAMPLES, linewidth=0.9, linestyle=(0, (4, 2)), label=label or "_nolegend_")
     truth = np.asarray(target.predict(target.true_parameters[None, :], inputs))[0]
-    axes.plot(t, truth, color=REJECTION, linewidth=1.2, linestyle=":", label="function that made the labels")
-    _finish(axes)
+    own = _band(target, samples, inputs)
+    exact = None if reference is None else _band(target, reference, inputs)
+    labels = _Labels(len(samples), 0 if reference is None else len(reference))
+    figure = Figure(figsize=(7.2, 6.4), layout="constrained")
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    _draw(upper, t, truth, own, exact, 0 * truth, labels)
+    _draw(lower, t, truth, own, exact, truth, labels)
+    upper.legend(fontsize=TICK_SIZE, frameon=False)
+    finish(upper, title="Prediction of a new label", y="label")
+    finish(lower, x="t, at the input t u with a fixed unit vector u", y="label minus that function")
     return figure
 
 
-def _finish(axes: Axes) -> None:
-    axes.legend(fontsize=TICK_SIZE, frameon=False)
+class _Labels(NamedTuple):
+    """Numbers of networks, for the legend."""
+
+    n_samples: int
+    n_reference: int
+
+
+Band = tuple[np.ndarray, np.ndarray]
+
+
+def _draw(
+    axes: Axes, t: np.ndarray, truth: np.ndarray, own: Band, exact: Band | None, zero: np.ndarray, labels: _Labels
+) -> None:
+    """Draw means and bands above `zero`, shape (points,)."""
+    if exact is not None:
+        label = f"reference, 5 to 95 % (m = {count(labels.n_reference)})"
+        axes.fill_between(t, *(exact[1] - zero), color=EXACT_FILL, linewidth=0, label=label)
+        axes.plot(t, exact[0] - zero, color=EXACT, linewidth=1.2, label="reference, mean")
+    axes.plot(t, own[0] - zero, color=SAMPLES, linewidth=1.4, label="samples, mean")
+    names = (f"samples, 5 and 95 % (n = {count(labels.n_samples)})", None)
+    for edge, name in zip(own[1], names, strict=True):
+        axes.plot(t, edge - zero, color=SAMPLES, linewidth=0.9, linestyle=(0, (4, 2)), label=name)
+    axes.plot(t, truth - zero, color=REJECTION, linewidth=1.2, linestyle=":", label="function that made the labels")
     axes.margins(x=0)
-    finish(axes, title="Prediction of a new label", x="t, at the input t u with a fixed unit vector u", y="label")
 
 
-def _band(target: BayesianNeuralNetwork, parameters: np.ndarray, inputs: jax.Array) -> tuple[np.ndarray, np.ndarray]:
+def _band(target: BayesianNeuralNetwork, parameters: np.ndarray, inputs: jax.Array) -> Band:
     if np.ndim(parameters) != 2 or np.shape(parameters)[1] != target.dim or not len(parameters):
         raise InvalidInputError(f"Parameters must have shape (n, {target.dim}) with n > 0, got {np.shape(parameters)}.")
     some = jnp.asarray(parameters[:: -(-len(parameters) // _MOST_NETWORKS)], inputs.dtype)

@@ -71,8 +71,14 @@ def _turned(centred: np.ndarray, *, together: bool) -> np.ndarray:
     """Return configurations with their thinnest direction last; all turned onto the first, or each by itself."""
     if together:
         onto_first = np.matmul(centred, best_rotations(centred, np.broadcast_to(centred[:1], centred.shape)))
-        return onto_first @ np.linalg.svd(centred[0])[2].T
-    return np.stack([x @ np.linalg.svd(x)[2].T for x in centred])
+        return onto_first @ _principal_axes(centred[0])
+    return np.stack([x @ _principal_axes(x) for x in centred])
+
+
+def _principal_axes(x: np.ndarray) -> np.ndarray:
+    """Return the principal axes as columns, the longest first, as a rotation: a mirror image is another molecule."""
+    axes = np.linalg.svd(x)[2].T
+    return axes * np.array([1, 1, np.sign(np.linalg.det(axes))])
 
 
 def _draw_sticks(
@@ -91,7 +97,7 @@ def _draw_sticks(
     half = float(np.abs(structures).max())
     for limit in (axes.set_xlim, axes.set_ylim, axes.set_zlim):
         limit(-half, half)
-    axes.set_box_aspect((1, 1, 1), zoom=1.7)
+    axes.set_box_aspect((1, 1, 1), zoom=1.5)
     axes.view_init(elev=90, azim=-90)
 
 

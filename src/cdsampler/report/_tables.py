@@ -30,8 +30,8 @@ def metrics_table(values: Sequence[MetricValue], *, n_modes: int | None = None) 
     -------
     Table
         The multiple of the floor is green within two standard deviations of an exact sample, red beyond twice
-        the floor, and yellow between. What is no error, as a weight, stands beside the value that exact samples have, with its
-        distance from it in their standard deviations: green up to two, red beyond four.
+        the floor, and yellow between. What is no error, as a weight, stands beside the value that exact samples have,
+        with its distance from it in their standard deviations: green up to two, red beyond four.
     """
     table = _table("Errors against exact draws")
     table.add_column("metric")

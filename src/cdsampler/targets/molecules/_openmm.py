@@ -18,6 +18,7 @@ BORN_RADIUS = re.compile(
 SURFACE = re.compile(r"(?P<energy>[\d.]+)\*\(radius\+0\.14\)\^2\*\(radius/B\)\^6;")
 DIELECTRIC = re.compile(r"(solvent|solute)Dielectric=([\d.]+)")
 PAIR = re.compile(r"-(?P<coulomb>[\d.]+)\*\(1/soluteDielectric-1/solventDielectric\)\*(?P<rest>.*)")
+SELF = re.compile(r"-0\.5\*(?P<coulomb>[\d.]+)\*\(1/soluteDielectric-1/solventDielectric\)\*charge\^2/B(;.*)?")
 GB_PAIR = "charge1*charge2/f;f=sqrt(r^2+B1*B2*exp(-r^2/(4*B1*B2)))"
 SCREENING = (
     "select(step(r+sr2-or1),0.5*(1/L-1/U+0.25*(r-sr2^2/r)*(1/(U^2)-1/(L^2))+0.5*log(L/U)/r),0);"
@@ -88,6 +89,7 @@ def _assembled(n_atoms: int, collected: dict[str, list[Any]]) -> ForceFieldParam
 
 def _units() -> Any:
     try:
+        importlib.import_module("openmm")
         return importlib.import_module("openmm.unit")
     except ImportError as error:
         raise MissingExtraError("Converting a System needs OpenMM: pip install 'cdsampler[molecules]'.") from error
@@ -157,17 +159,20 @@ def _custom_solvent(force: Any, unit: Any) -> list[GeneralisedBornParameters]:
     values = [_squeezed(force.getComputedValueParameters(i)[1]) for i in range(force.getNumComputedValues())]
     terms = [_squeezed(force.getEnergyTermParameters(i)[0]) for i in range(force.getNumEnergyTerms())]
     born = BORN_RADIUS.fullmatch(values[1]) if len(values) == 2 and values[0] == SCREENING else None
+    if any("exp(-kappa*" in term for term in terms):
+        raise InvalidInputError(
+            "The CustomGBForce has a salt concentration (kappa), which is not supported: set it to 0."
+        )
+    own = [match for match in map(SELF.fullmatch, terms) if match]
     surface = [match for match in map(SURFACE.match, terms) if match]
     pair = [match for match in map(PAIR.match, terms) if match and match["rest"].startswith(GB_PAIR)]
-    is_known = born is not None and len(pair) == 1 and len(terms) == 2 + len(surface)
+    is_known = born is not None and len(own) == len(pair) == 1 and len(terms) == 2 + len(surface) <= 3
     if not is_known or force.getNonbondedMethod() != force.NoCutoff or force.getNumExclusions():
         raise InvalidInputError(
             "The system has a CustomGBForce that is not an OBC model without cut-off: use implicit/obc1.xml or "
             "implicit/obc2.xml."
         )
     assert born is not None
-    if "kappa=" in terms[0] and "kappa=0;" not in terms[0]:
-        raise InvalidInputError("The CustomGBForce has a salt concentration (kappa), which is not supported.")
     dielectric = {name: float(value) for name, value in DIELECTRIC.findall(terms[0])}
     rows = [force.getParticleParameters(i) for i in range(force.getNumParticles())]
     charge, offset_radius, scaled_radius = np.array(rows).T
