@@ -1,7 +1,5 @@
 import dataclasses
-import itertools
 import json
-import re
 
 import equinox as eqx
 import jax
@@ -11,26 +9,18 @@ import pytest
 from scipy.stats import special_ortho_group
 
 from cdsampler.errors import InvalidInputError
-from cdsampler.targets import alanine_dipeptide
-from cdsampler.targets._internal_coordinates import winding_log_window
 from cdsampler.targets.molecules import (
-    CartesianCoordinates,
     ForceField,
     ForceFieldParameters,
     GeneralisedBornParameters,
-    Molecule,
-    TorsionalCoordinates,
-    random_labels,
 )
 from cdsampler.targets.molecules import _alanine_dipeptide as packaged
-from cdsampler.targets.molecules._molecule import chiral_volume
 
 ENVIRONMENTS = ["vacuum", "implicit"]
-KT = 0.008314462618 * 300
 # What OpenMM's Reference platform gives at the packaged positions, in kJ/mol.
 TERMS = {"bond": 0.08618335, "angle": 1.51440033, "torsion": 8.05633541, "nonbonded": -97.74550767}
 TOTALS = {"vacuum": -88.08858858, "implicit": -138.96968727}
-TORSION = np.array([[0.1, 0.03, 0.02], [0.0, 0.0, 0.0], [0.02, 0.15, 0.0], [0.1, 0.15, 0.11]])
+CHAIN_NM = np.array([[0.1, 0.03, 0.02], [0.0, 0.0, 0.0], [0.02, 0.15, 0.0], [0.1, 0.15, 0.11]])
 
 
 def perturbed(n, seed=0, scale=0.005):
@@ -173,7 +163,7 @@ def test_collinear_atoms_give_a_finite_energy_and_gradient(dtype, first):
 
 
 def test_bent_chain_has_the_energies_of_plain_formulas():
-    x = TORSION
+    x = CHAIN_NM
     terms = terms_of(ForceField(parameters()), jnp.asarray(x))
     length = np.linalg.norm(x[0] - x[1])
     np.testing.assert_allclose(terms.bond, 0.5e5 * (length - 0.1) ** 2, rtol=1e-10)
