@@ -140,6 +140,13 @@ def check_warnings(checks: Checks) -> list[RunWarning]:
             "Rescale or transform the parameters.",
         ),
         (
+            checks.memory > 0.75,
+            "starts-remembered",
+            "Chains without tempering had not forgotten where they started when tuning's budget ended "
+            f"({checks.memory:.0%} of a coordinate's variance was between them).",
+            "Raise max_evaluations or leave it out.",
+        ),
+        (
             checks.resolution > 0.02,
             "precision",
             f"Log densities are so large that floating-point numbers there are {checks.resolution:.2g} apart.",

@@ -231,6 +231,7 @@ def _frozen_local(density: AbstractLogDensity, look: FirstLook, local: LocalTria
         is_bounded=look.scanned.is_bounded,
         resolution=float(np.finfo(density.dtype).eps) * typical,
         smallest_acceptance=local.acceptance,
+        memory=local.memory,
     )
     return Plan(
         names=coordinate_names(density),

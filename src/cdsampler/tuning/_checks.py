@@ -46,6 +46,8 @@ class Checks:
         Spacing of floating-point numbers at the log densities of the cold chain, in nats.
     smallest_acceptance : float
         Of the local kernel over replicas.
+    memory : float
+        Of local chains without tempering, the largest share of a coordinate's variance that is between chains.
     """
 
     cover: float = float("nan")
@@ -60,6 +62,7 @@ class Checks:
     stuck: float = 0.0
     resolution: float = 0.0
     smallest_acceptance: float = 1.0
+    memory: float = 0.0
 
 
 def take_checks(

@@ -40,7 +40,7 @@ LEAST_GROWTH, STUCK, FIRST_ROUND, MOST_ROUNDS = 1.25, 0.97, 16, 10
 # Share of annealed chains that got stuck.
 OFTEN_STUCK = 0.5
 # Of what the account still allows.
-LARGEST_SHARE = 0.9
+LARGEST_SHARE = 0.95
 
 
 class LocalTrial(NamedTuple):
@@ -53,6 +53,8 @@ class LocalTrial(NamedTuple):
     kernel : HMC
     tau : float
         Integrated autocorrelation time of the slowest coordinates, in trajectories.
+    memory : float
+        Largest share of a coordinate's variance that is between chains: 1 for chains that stay where they start.
     acceptance : float
     positions : ndarray, shape (n_chains, dim)
         Where the chains ended, in chart coordinates.
@@ -64,6 +66,7 @@ class LocalTrial(NamedTuple):
     chart: AffineChart
     kernel: HMC
     tau: float
+    memory: float
     acceptance: float
     positions: np.ndarray
     log_density: np.ndarray
@@ -107,7 +110,7 @@ def try_local(
         A first look at it.
     rng_key
     account
-        Charged; the trial takes at most nine tenths of what is left, and is given up where that isn't enough.
+        Charged; the trial takes most of what is left, and is given up where that isn't enough.
     rng
         Chooses starts.
     on_round
@@ -184,11 +187,17 @@ def _verified(
     end: float,
     on_round: Callable[[RoundSummary], None],
 ) -> LocalTrial | None:
-    points, kernel, n, least, last_tau = best.points, best.kernel, FIRST_ROUND, 0.0, 0.0
-    per_step, rounds = kernel.evaluations_per_step, []
+    """Run the best candidate in rounds of doubling length until starts are forgotten, or chains prove stuck.
+
+    Where the account ends first, chains that do forget are still worth more than a tempering that it can't pay for.
+    """
+    points, kernel, n = best.points, best.kernel, FIRST_ROUND
+    per_step = kernel.evaluations_per_step
+    rounds: list[RoundSummary] = []
+    trial: LocalTrial | None = None
     for key in keys:
         if int(account.spent.count) + N_CHAINS * per_step * n > end:
-            return None
+            return trial if len(rounds) > 1 else None
         points, kernel, moments, cost = _trajectories(
             best.density, points, kernel, key, jnp.int32(n // 4), jnp.int32(n)
         )
@@ -199,25 +208,36 @@ def _verified(
         tau = (n - n // 4) * float(np.quantile(shares, 0.9))
         rounds.append(RoundSummary("local", 1, n, 0.0, 1 / max(tau, 1.0), np.nan, int(account.spent.count), per_step))
         on_round(rounds[-1])
-        is_steady = tau <= STEADY * max(last_tau, 1.0)
-        if shares.max() <= FORGOTTEN and shares.mean() <= FORGOTTEN_ON_AVERAGE and is_steady:
-            chart = best.density.chart
-            assert isinstance(chart, AffineChart)
-            return LocalTrial(
-                chart,
-                kernel,
-                max(tau, best.cost / per_step, 1.0),
-                float(moments.acceptance),
-                np.asarray(points.position, np.float64),
-                np.asarray(points.target.log_density, np.float64),
-                tuple(rounds),
-            )
-        ratio = float(1 / max(shares.max(), 1e-9) - 1)
-        is_stuck = ratio < LEAST_GROWTH * least or not np.quantile(shares, 0.9) < STUCK
-        if is_stuck and n >= 4 * FIRST_ROUND:
+        last, trial = trial, _trial(best._replace(points=points, kernel=kernel), moments, shares, tau, rounds)
+        is_steady = last is not None and trial.tau <= STEADY * last.tau
+        if trial.memory <= FORGOTTEN and shares.mean() <= FORGOTTEN_ON_AVERAGE and is_steady:
+            return trial
+        if n >= 4 * FIRST_ROUND and last is not None and _is_stuck(last, trial, shares):
             return None
-        least, last_tau, n = ratio, tau, 2 * n
+        n *= 2
     return None
+
+
+def _is_stuck(last: LocalTrial, trial: LocalTrial, shares: np.ndarray) -> bool:
+    before, after = (1 / max(t.memory, 1e-9) - 1 for t in (last, trial))
+    return after < LEAST_GROWTH * before or not np.quantile(shares, 0.9) < STUCK
+
+
+def _trial(
+    candidate: _Candidate, moments: _Moments, shares: np.ndarray, tau: float, rounds: list[RoundSummary]
+) -> LocalTrial:
+    chart = candidate.density.chart
+    assert isinstance(chart, AffineChart)
+    return LocalTrial(
+        chart,
+        candidate.kernel,
+        max(tau, candidate.cost / candidate.kernel.evaluations_per_step, 1.0),
+        float(shares.max()),
+        float(moments.acceptance),
+        np.asarray(candidate.points.position, np.float64),
+        np.asarray(candidate.points.target.log_density, np.float64),
+        tuple(rounds),
+    )
 
 
 def _variances(moments: _Moments) -> tuple[np.ndarray, np.ndarray]:

@@ -22,6 +22,8 @@ MAX_PERIODICITY = 6
 # Of an angle's area (nm⁴) and a torsion's product of areas (nm⁸), both squared: smaller ones have no direction, and the
 # force is zero.
 TINY = 1e-30
+# Pairs are held apart by hundreds of thousands of kT long before they are this close.
+NEAREST_NM = 0.01
 # The default of some accelerators, products of ten bits, would round positions.
 PRECISION = jax.lax.Precision.HIGHEST
 
@@ -150,7 +152,8 @@ class ForceField(eqx.Module):
 
     def _pairs(self, difference: Array) -> Scalar:
         coulomb, repulsion, attraction = self.pair
-        inverse = jax.lax.rsqrt(dot(difference, difference))
+        # Closer than this, single precision would take the difference of two infinities.
+        inverse = jax.lax.rsqrt(jnp.maximum(dot(difference, difference), NEAREST_NM**2))
         sixth = (inverse * inverse) ** 3
         return jnp.sum(coulomb * inverse + (repulsion * sixth - attraction) * sixth)
 
