@@ -37,8 +37,8 @@ FORGOTTEN, FORGOTTEN_ON_AVERAGE, STEADY = 0.7, 0.45, 1.6
 # In chains twice as long, the ratio of the variance within chains to that between them is twice as large; in chains
 # that are stuck it stays as it was, and nearly all of the variance is between them.
 LEAST_GROWTH, STUCK, FIRST_ROUND, MOST_ROUNDS = 1.25, 0.97, 16, 10
-# Share of annealed chains that got stuck.
-OFTEN_STUCK = 0.5
+# A tempering would need a ladder as long as this.
+MANY_TEMPERATURES = 100
 # Of what the account still allows.
 LARGEST_SHARE = 0.95
 
@@ -142,10 +142,10 @@ def try_local(
 
 
 def _is_slow(look: FirstLook) -> bool:
-    """Return whether MALA takes long to forget, or got stuck too often on the way from a wide reference to tell."""
+    """Return whether MALA takes long to forget where it was, or annealing took many temperatures."""
     jump = 2 * look.scanned.step_size * MALA.target_acceptance * look.density.dim
     tau = local_autocorrelation(jump, look.fit().local_variance())
-    return tau > VERY_SLOW or look.scanned.stuck > OFTEN_STUCK
+    return tau > VERY_SLOW or look.scanned.n_temperatures > MANY_TEMPERATURES
 
 
 def _starts(look: FirstLook, rng: np.random.Generator) -> np.ndarray:

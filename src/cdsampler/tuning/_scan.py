@@ -17,14 +17,18 @@ FIRST_WIDTH, LEAST_LAST_WIDTH, GREATEST_WIDTH = 3.0, 90.0, 1e6
 SCAN_MARGIN, N_SCAN = 3.0, 32
 # Annealed chains whose weight is this many nats below the best are stuck where the target has no mass.
 STUCK = 30.0
+# A wider reference whose best chain's weight is this many nats below a narrower one's has lost the mass altogether.
+LOST = 50.0
 
 
 class Scan(NamedTuple):
     """Where chains from the widest reference of a scan ended, and whether they had stopped spreading by then.
 
     `step_size` is MALA's at β = 1, adapted; infinite if no chain met the support. `ends` is where the better half of
-    the chains ended, those included that are left out elsewhere because they got stuck on the way; `stuck` is their
-    share.
+    the chains ended, those included that are left out elsewhere because they got stuck on the way. `log_weight` is the
+    best chain's annealed importance weight, an estimate of log Z; minus infinity if no chain met the support.
+    `n_temperatures` is what the annealing took. `reach` is the widest reference from which chains find the mass;
+    infinite if none proved too wide.
     """
 
     positions: np.ndarray
@@ -33,18 +37,25 @@ class Scan(NamedTuple):
     is_bounded: bool
     step_size: float
     ends: np.ndarray
-    stuck: float
+    log_weight: float
+    n_temperatures: int
+    reach: float
 
 
 def scan(density: AbstractLogDensity, rng_key: PRNGKey, account: Account, effort: float) -> Scan:
     """Anneal from ever wider references about the origin, in units of the coordinates; keep what the last one found."""
     origin, width = np.zeros(density.dim), FIRST_WIDTH
     n_chains = max(int(effort * N_SCAN), 8)
-    kept = Scan(np.zeros((0, density.dim)), np.zeros(0), np.zeros(0), True, np.inf, np.zeros((0, density.dim)), 0.0)
+    nowhere, nothing = np.zeros((0, density.dim)), np.zeros(0)
+    kept = Scan(nowhere, nothing, nothing, True, np.inf, nowhere, -np.inf, 0, np.inf)
     number, needed = 0, 0.0
     while width <= GREATEST_WIDTH and account.affords(60 * n_chains):
         every = annealed_from(density, origin, width, jax.random.fold_in(rng_key, number), n_chains, account)
         if every is not None:
+            best = float(every.log_weights.max())
+            if best < kept.log_weight - LOST:
+                # Chains from so far out don't reach the mass any more: they say nothing of where it ends.
+                return kept._replace(is_bounded=True, reach=width / 10**0.5)
             found = unstuck(every)
             needed = max(cover_of(found.positions)[1], 1e-30)
             is_bounded = width >= SCAN_MARGIN * needed
@@ -57,7 +68,9 @@ def scan(density: AbstractLogDensity, rng_key: PRNGKey, account: Account, effort
                 is_bounded,
                 step,
                 every.positions[better],
-                1 - len(found.positions) / len(every.positions),
+                max(best, kept.log_weight),
+                len(every.betas),
+                np.inf,
             )
         if width >= max(LEAST_LAST_WIDTH, SCAN_MARGIN * needed):
             break

@@ -2,7 +2,7 @@
 
 # Local autocorrelation times, in steps of MALA: above the first, tuning takes longer rounds and tries trajectories in
 # tempering; above the second, it tries trajectories without tempering first.
-SLOW, VERY_SLOW = 10.0, 80.0
+SLOW, VERY_SLOW = 10.0, 400.0
 
 
 def local_autocorrelation(jump: float, variance: float) -> float:

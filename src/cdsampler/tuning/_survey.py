@@ -163,7 +163,7 @@ def survey(
     keys = jax.random.split(rng_key, 4)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(keys[0])))
     centre, needed = cover_of(scanned.positions) if len(scanned.positions) else cover_of(draws.positions)
-    width = WIDTH_MARGIN * max(needed, 1.0)
+    width = min(WIDTH_MARGIN * max(needed, 1.0), scanned.reach)
     annealed = None
     n_chains, unseen = max(int(effort * N_EXPLORE), 16), 1.0
     for batch in range(2 * MAX_BATCHES):
@@ -171,7 +171,8 @@ def survey(
             break
         # Every other batch starts wider: a second opinion on where the mass ends.
         factor = WIDER if batch % 2 else 1.0
-        every = annealed_from(seen, centre, factor * width, jax.random.fold_in(keys[3], batch), n_chains, account)
+        from_width = min(factor * width, scanned.reach)
+        every = annealed_from(seen, centre, from_width, jax.random.fold_in(keys[3], batch), n_chains, account)
         if every is None:
             break
         found = unstuck(every)
@@ -179,7 +180,7 @@ def survey(
         if batch % 2 == 0:
             annealed = found
             continue
-        width = max(width, WIDTH_MARGIN * cover_of(draws.positions)[1])
+        width = min(max(width, WIDTH_MARGIN * cover_of(draws.positions)[1]), scanned.reach)
         fit = fit_mixture(draws.positions, draws.chains, centre, width, rng, groups=draws.groups)
         unseen = float(np.sum(fit.n_members == 1)) / len(np.unique(draws.chains))
         if unseen <= UNSEEN:
