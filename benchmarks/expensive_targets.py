@@ -94,20 +94,19 @@ def networks() -> Iterator[dict[str, object]]:
     assert isinstance(target, BayesianNeuralNetwork)
     density, preset = target.density(), benchmark.PRESETS["bnn"]
     anchor = np.zeros(density.dim)
+    samplers: dict[str, tuple[AbstractSampler, int]] = {}
     for name in ("mala", "hmc-5", "hmc-25", "nrpt", "cds"):
-        is_local = not name.startswith(("nrpt", "cds"))
-        tuning = 0
-        if is_local:
-            sampler, tuning = _tuned_local(density, name)
+        if name.startswith(("nrpt", "cds")):
+            untuned = benchmark.build_sampler(name, replace(preset, n_replicas=12))
+            tuned = benchmark.tune_sampler(untuned, density, anchor, 0)
+            samplers[name] = (tuned.sampler, int(tuned.evaluations.total().count))
         else:
-            tuned = benchmark.tune_sampler(
-                benchmark.build_sampler(name, replace(preset, n_replicas=12)), density, anchor, 0
-            )
-            sampler, tuning = tuned.sampler, int(tuned.evaluations.total().count)
-        for budget in BUDGETS:
-            result = run(
-                sampler.with_budget(budget), density, N_NETWORKS, anchor=anchor, anchor_scale=1.0 if is_local else 0.0
-            )
+            samplers[name] = _tuned_local(density, name)
+    for budget in BUDGETS:
+        for name, (sampler, tuning) in samplers.items():
+            # Local chains start at draws of the prior; the tempered ones draw from it themselves.
+            scale = 1.0 if isinstance(sampler, LocalChain) else 0.0
+            result = run(sampler.with_budget(budget), density, N_NETWORKS, anchor=anchor, anchor_scale=scale)
             nll = negative_log_likelihoods(np.asarray(target.test_log_likelihood(result.positions)))
             yield {
                 "sampler": name,
