@@ -80,11 +80,13 @@ def metric_rows(target: AbstractTarget, positions: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of float64, shape (n, dim) or (n, 3 n_particles)
-        Particles have centroid zero.
+        Particles have centroid zero; of a molecule's equivalent orientations, which are one state with other labels,
+        each sample has a random one.
     """
     if not isinstance(target, AbstractParticleTarget):
         return np.asarray(positions, dtype=np.float64)
-    return _by_row(lambda q: target.to_positions(q).reshape(-1))(positions)
+    rows = _by_row(lambda q: target.to_positions(q).reshape(-1))(positions)
+    return symmetries.relabelled(np.random.default_rng(0), rows, rotors=_rotors(target))
 
 
 def _of_exact(target: AbstractExactTarget) -> ExactReference:
@@ -122,7 +124,7 @@ def _of_molecule(target: Molecule, pool: np.ndarray) -> ExactReference:
     if isinstance(target.coordinates, TorsionalCoordinates):
         # Internal coordinates have one orientation for each shape: the pool's rows get the same.
         pool = _by_row(lambda row: target.to_positions(target.from_positions(row.reshape(-1, 3))).reshape(-1))(pool)
-        turn = symmetries.unchanged
+        turn = partial(symmetries.relabelled, rotors=_rotors(target))
     return ExactReference(
         sample=partial(_draw, pool, turn),
         log_density=lambda rows: -beta * energy(rows),
@@ -132,6 +134,12 @@ def _of_molecule(target: Molecule, pool: np.ndarray) -> ExactReference:
         extra=ramachandran_metrics(target.temperature_kelvin),
         quantities={"c7ax_weight": c7ax_weight},
     )
+
+
+def _rotors(target: AbstractParticleTarget) -> tuple[tuple[int, ...], ...]:
+    """Return the triples of equivalent atoms of which the coordinates keep one orientation."""
+    is_internal = isinstance(target, Molecule) and isinstance(target.coordinates, TorsionalCoordinates)
+    return target.coordinates.rotors if is_internal else ()  # type: ignore[attr-defined]
 
 
 def _of_network(target: BayesianNeuralNetwork, pool: np.ndarray) -> ExactReference:

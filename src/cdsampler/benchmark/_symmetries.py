@@ -4,11 +4,12 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from cdsampler.targets._bayesian_neural_network import N_HIDDEN
+from cdsampler.targets.molecules import random_labels
 
 
-def unchanged(rng: np.random.Generator, rows: np.ndarray) -> np.ndarray:
-    """Return the rows, shape (n, dim), of a target without symmetries."""
-    return rows
+def relabelled(rng: np.random.Generator, rows: np.ndarray, *, rotors: tuple[tuple[int, ...], ...]) -> np.ndarray:
+    """Return configurations, shape (n, 3 n_particles), with each rotor's equivalent atoms permuted cyclically."""
+    return random_labels(rows.reshape(len(rows), -1, 3), rotors, rng).reshape(rows.shape)
 
 
 def rotated(rng: np.random.Generator, rows: np.ndarray) -> np.ndarray:
