@@ -9,6 +9,7 @@ import cdsampler
 from cdsampler import DensityError, InvalidInputError, LogDensity, Plan, benchmark
 from cdsampler.sampling import Progress, _production, read_netcdf, run
 from cdsampler.tuning import make_plan
+from cdsampler.tuning._plan import FORMAT
 
 WEIGHTS = np.array([0.2, 0.3, 0.5])
 CENTRES = jnp.array([[-20.0, 0.0], [20.0, 0.0], [0.0, 30.0]])
@@ -187,7 +188,7 @@ def test_a_search_from_a_point_of_symmetry_leaves_the_saddle():
 
 def test_a_damaged_plan_is_named(tmp_path):
     path = tmp_path / "plan.json"
-    path.write_text('{"format": 2, "names": ["x"]}')
+    path.write_text(f'{{"format": {FORMAT}, "names": ["x"]}}')
     with pytest.raises(InvalidInputError, match="not a valid plan"):
         Plan.load(path)
 
