@@ -27,7 +27,7 @@ class Scan(NamedTuple):
     `step_size` is MALA's at β = 1, adapted; infinite if no chain met the support. `ends` is where the better half of
     the chains ended, those included that are left out elsewhere because they got stuck on the way. `log_weight` is the
     best chain's annealed importance weight, an estimate of log Z; minus infinity if no chain met the support.
-    `n_temperatures` is the most that an annealing took. `reach` is the widest reference from which chains find the mass;
+    `n_temperatures` is the most that an annealing took. `reach` is the widest reference from which chains find mass;
     infinite if none proved too wide.
     """
 
