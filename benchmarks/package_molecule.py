@@ -54,8 +54,6 @@ def main() -> None:
     FILE.write_text(json.dumps(content) + "\n")
     print(f"Wrote {FILE}: minimum {found.fun:.6f} kJ/mol, {found.nfev} evaluations.")
 
-    return replace(parameters, solvent=None)
-
 
 if __name__ == "__main__":
     main()

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from cdsampler.benchmark import _symmetries as symmetries
 from cdsampler.benchmark import build_target, references
 from cdsampler.benchmark.references import (
     LennardJonesHMC,
@@ -26,7 +27,7 @@ from cdsampler.benchmark.references import _reference as files
 from cdsampler.benchmark.references import _store as store
 from cdsampler.cli import main
 from cdsampler.errors import InvalidInputError, MissingExtraError, ReferenceWarning
-from cdsampler.targets import LennardJones
+from cdsampler.targets import LennardJones, icosahedron
 from cdsampler.targets.molecules import ForceField, parameters_from_openmm
 from cdsampler.targets.molecules import _alanine_dipeptide as dipeptide
 from cdsampler.targets.molecules._to_openmm import openmm_system
@@ -273,7 +274,8 @@ def test_the_cluster_obeys_its_virial_identity_from_either_start(trimer):
 
 
 def test_random_symmetries_are_orthogonal_and_half_of_them_reflections():
-    q = clusters._rotations(np.random.default_rng(0), 2000)
+    basis = np.tile(np.eye(3).reshape(1, -1), (2000, 1))
+    q = symmetries.of_cluster(np.random.default_rng(0), basis).reshape(-1, 3, 3)
     np.testing.assert_allclose(q @ np.swapaxes(q, 1, 2), np.broadcast_to(np.eye(3), q.shape), atol=1e-12)
     assert abs(np.mean(np.linalg.det(q) > 0) - 0.5) < 4 * 0.5 / np.sqrt(2000)
     # Entries of a uniform matrix have mean 0 and variance 1/3, and variance of the square 4/45.
@@ -444,7 +446,7 @@ def test_a_file_that_cannot_be_compared_is_refused_with_the_reason(change, words
 
 
 def test_units_of_sigma_and_mirror_forms_are_noticed(trimer):
-    samples = clusters.icosahedron(13).reshape(1, -1) + 0.01 * np.random.default_rng(0).standard_normal((20, 39))
+    samples = icosahedron(13).reshape(1, -1) + 0.01 * np.random.default_rng(0).standard_normal((20, 39))
     reference = replace(trimer, samples=samples.astype(np.float32))
     with pytest.raises(InvalidInputError, match="units of σ"):
         check_samples(reference, samples * 2 ** (1 / 6))

@@ -1,13 +1,13 @@
 from collections.abc import Callable
 from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from cdsampler.benchmark import _symmetries as symmetries
 from cdsampler.benchmark._dihedrals import c7ax_weight, ramachandran_metrics
+from cdsampler.benchmark._rows import by_row, energy_of
 from cdsampler.benchmark.references import Reference, load_reference
 from cdsampler.errors import InvalidInputError
 from cdsampler.metrics import (
@@ -26,8 +26,6 @@ from cdsampler.targets import (
     Molecule,
 )
 from cdsampler.targets.molecules import TorsionalCoordinates
-
-_ROWS_AT_ONCE = 1000
 
 Transformation = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 
@@ -85,29 +83,31 @@ def metric_rows(target: AbstractTarget, positions: np.ndarray) -> np.ndarray:
     """
     if not isinstance(target, AbstractParticleTarget):
         return np.asarray(positions, dtype=np.float64)
-    rows = _by_row(lambda q: target.to_positions(q).reshape(-1))(positions)
-    return symmetries.relabelled(np.random.default_rng(0), rows, rotors=_rotors(target))
+    rows = by_row(lambda q: target.to_positions(q).reshape(-1))(positions)
+    if not isinstance(target, Molecule):
+        return rows
+    return symmetries.relabelled(np.random.default_rng(0), rows, rotors=target.coordinates.rotors)
 
 
 def _of_exact(target: AbstractExactTarget) -> ExactReference:
-    density = target.density()
+    density, energy = target.density(), energy_of(target)
 
     def sample(seed: int, n: int) -> np.ndarray:
         return np.asarray(target.sample(jax.random.key(seed), n), dtype=np.float64)
 
     return ExactReference(
         sample=sample,
-        log_density=_by_row(lambda y: density.value(y)[0]),
+        log_density=lambda rows: -energy(rows),
         responsibilities=lambda x: np.asarray(target.responsibilities(jnp.asarray(x, density.dtype)), dtype=np.float64),
         weights=np.asarray(target.mode_weights, dtype=np.float64),
     )
 
 
 def _of_cluster(target: LennardJones, pool: np.ndarray) -> ExactReference:
-    density = target.density()
+    energy = energy_of(target)
     return ExactReference(
         sample=partial(_draw, pool, symmetries.of_cluster),
-        log_density=_by_row(lambda row: density.value(target.from_positions(row.reshape(-1, 3)))[0]),
+        log_density=lambda rows: -energy(rows),
         size=len(pool),
         transport=_kabsch_transport,
         extra={
@@ -118,13 +118,13 @@ def _of_cluster(target: LennardJones, pool: np.ndarray) -> ExactReference:
 
 
 def _of_molecule(target: Molecule, pool: np.ndarray) -> ExactReference:
-    energy = _by_row(lambda row: target.force_field.energy(row.reshape(-1, 3)))
+    energy = energy_of(target)
     beta = float(target.beta)
     turn: Transformation = symmetries.rotated
     if isinstance(target.coordinates, TorsionalCoordinates):
         # Internal coordinates have one orientation for each shape: the pool's rows get the same.
-        pool = _by_row(lambda row: target.to_positions(target.from_positions(row.reshape(-1, 3))).reshape(-1))(pool)
-        turn = partial(symmetries.relabelled, rotors=_rotors(target))
+        pool = by_row(lambda row: target.to_positions(target.from_positions(row.reshape(-1, 3))).reshape(-1))(pool)
+        turn = partial(symmetries.relabelled, rotors=target.coordinates.rotors)
     return ExactReference(
         sample=partial(_draw, pool, turn),
         log_density=lambda rows: -beta * energy(rows),
@@ -136,21 +136,15 @@ def _of_molecule(target: Molecule, pool: np.ndarray) -> ExactReference:
     )
 
 
-def _rotors(target: AbstractParticleTarget) -> tuple[tuple[int, ...], ...]:
-    """Return the triples of equivalent atoms of which the coordinates keep one orientation."""
-    is_internal = isinstance(target, Molecule) and isinstance(target.coordinates, TorsionalCoordinates)
-    return target.coordinates.rotors if is_internal else ()  # type: ignore[attr-defined]
-
-
 def _of_network(target: BayesianNeuralNetwork, pool: np.ndarray) -> ExactReference:
-    density = target.density()
+    density, energy = target.density(), energy_of(target)
 
     def likelihoods(rows: np.ndarray) -> np.ndarray:
         return np.asarray(target.test_log_likelihood(jnp.asarray(rows, density.dtype)), dtype=np.float64)
 
     return ExactReference(
         sample=partial(_draw, pool, symmetries.of_network),
-        log_density=_by_row(lambda y: density.value(y)[0]),
+        log_density=lambda rows: -energy(rows),
         size=len(pool),
         quantities={
             "mean_nll": lambda rows: negative_log_likelihoods(likelihoods(rows)).mean_nll,
@@ -176,16 +170,3 @@ def _draw(pool: np.ndarray, turn: Transformation, seed: int, n: int) -> np.ndarr
 def _kabsch_transport(x: np.ndarray, y: np.ndarray) -> dict[str, float]:
     first, second = kabsch_wasserstein_1_and_2(x, y)
     return {"kabsch_wasserstein_2": second, "kabsch_wasserstein_1": first}
-
-
-def _by_row(function: Callable[[jax.Array], jax.Array]) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the compiled function of many rows, from and to float64, in JAX's default type and some rows at a time."""
-
-    @eqx.filter_jit
-    def apply(rows: jax.Array) -> jax.Array:
-        return jax.lax.map(function, rows, batch_size=_ROWS_AT_ONCE)
-
-    def call(rows: np.ndarray) -> np.ndarray:
-        return np.asarray(apply(jnp.asarray(rows, jnp.zeros(()).dtype)), dtype=np.float64)
-
-    return call

@@ -111,9 +111,12 @@ def stepping_stones(statistics: TemperingStatistics) -> Evidence:
     # The target's draws say nothing about the reference's mass outside the support.
     with np.errstate(divide="ignore"):
         inside = float(np.log(np.sum(statistics.inside, dtype=np.int64)) - log_count)
+    # Where no swap of a pair had a chance in any chain, log Z is NaN and its error infinite.
+    with np.errstate(invalid="ignore"):
+        differences = left_out[0] - left_out[1]
     return Evidence(
         log_z=bridge_up - bridge_down,
-        standard_error=_jackknife(left_out[0] - left_out[1]),
+        standard_error=_jackknife(differences),
         forward=forward,
         backward=inside - backward,
         gap_standard_error=_jackknife(left_out[2] + left_out[3]),

@@ -8,6 +8,7 @@ from cdsampler.targets._bayesian_neural_network import bayesian_neural_network a
 from cdsampler.targets._gaussian_mixture import GaussianMixture as GaussianMixture
 from cdsampler.targets._gaussian_mixture import gaussian_mixture as gaussian_mixture
 from cdsampler.targets._lennard_jones import LennardJones as LennardJones
+from cdsampler.targets._lennard_jones import icosahedron as icosahedron
 from cdsampler.targets._lennard_jones import lennard_jones as lennard_jones
 from cdsampler.targets.molecules import Molecule as Molecule
 from cdsampler.targets.molecules import alanine_dipeptide as alanine_dipeptide

@@ -96,9 +96,44 @@ def lennard_jones(n_particles: int) -> LennardJones:
     InvalidInputError
         Another number.
     """
+    _check_published(n_particles)
+    return LennardJones(n_particles)
+
+
+def icosahedron(n_particles: int) -> np.ndarray:
+    """Return the icosahedron of 13 particles, or Mackay's of 55: next to the minima of the clusters.
+
+    Parameters
+    ----------
+    n_particles
+        13 or 55.
+
+    Returns
+    -------
+    ndarray, shape (n_particles, 3)
+        Edges are near 1, in units of r_m.
+
+    Raises
+    ------
+    InvalidInputError
+        Another number.
+    """
+    _check_published(n_particles)
+    golden = (1 + np.sqrt(5)) / 2
+    signs = [(a, b) for a in (-1, 1) for b in (-1, 1)]
+    vertices = np.array([np.roll((0.0, a, b * golden), shift) for shift in range(3) for a, b in signs]) / 2
+    shells = [np.zeros((1, 3)), vertices]
+    if n_particles == 55:
+        first, second = np.triu_indices(12, 1)
+        is_edge = np.linalg.norm(vertices[first] - vertices[second], axis=1) < 1.1
+        # Midpoints of the edges of the outer shell, which is twice as large.
+        shells += [(vertices[first] + vertices[second])[is_edge], 2 * vertices]
+    return np.concatenate(shells)
+
+
+def _check_published(n_particles: int) -> None:
     if n_particles not in N_PARTICLES:
         raise InvalidInputError(f"The published clusters have 13 or 55 particles, got {n_particles}.")
-    return LennardJones(n_particles)
 
 
 class _Taylor(NamedTuple):

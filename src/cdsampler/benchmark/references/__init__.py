@@ -6,6 +6,7 @@ from cdsampler.benchmark.references._check import check_samples as check_samples
 from cdsampler.benchmark.references._check import energy_moments as energy_moments
 from cdsampler.benchmark.references._check import read_samples as read_samples
 from cdsampler.benchmark.references._energies import energies as energies
+from cdsampler.benchmark.references._energies import is_molecule as is_molecule
 from cdsampler.benchmark.references._lennard_jones import LennardJonesHMC as LennardJonesHMC
 from cdsampler.benchmark.references._make import Listing as Listing
 from cdsampler.benchmark.references._make import generate_reference as generate_reference

@@ -5,7 +5,7 @@ import numpy as np
 from scipy.stats import ks_2samp
 
 from cdsampler.benchmark.references import _autocorrelation
-from cdsampler.benchmark.references._energies import energies, length
+from cdsampler.benchmark.references._energies import energies, is_molecule, length
 from cdsampler.benchmark.references._molecular_dynamics import chiral_volumes
 from cdsampler.benchmark.references._reference import Reference
 from cdsampler.errors import InvalidInputError
@@ -103,7 +103,6 @@ def check_samples(reference: Reference, samples: np.ndarray) -> Comparison:
     first = energy_moments(mine, reference.autocorrelation)
     second = energy_moments(theirs, _autocorrelation.of_series(theirs))
     test = ks_2samp(*(_autocorrelation.thinned(e, m.autocorrelation) for e, m in ((mine, first), (theirs, second))))
-    is_molecule = reference.name.startswith("aldp")
     return Comparison(
         first,
         second,
@@ -111,7 +110,7 @@ def check_samples(reference: Reference, samples: np.ndarray) -> Comparison:
         (second.sd - first.sd) / max(float(np.hypot(first.sd_error, second.sd_error)), 1e-300),
         float(test.statistic),
         float(test.pvalue),
-        int(np.count_nonzero(chiral_volumes(rows) <= 0)) if is_molecule else 0,
+        int(np.count_nonzero(chiral_volumes(rows) <= 0)) if is_molecule(reference.name) else 0,
     )
 
 

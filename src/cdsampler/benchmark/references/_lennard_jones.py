@@ -8,13 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from cdsampler._typing import Array, IntScalar, PRNGKey
+from cdsampler.benchmark import _symmetries as symmetries
 from cdsampler.benchmark.references._hmc import AbstractHMCRecipe, Starts
 from cdsampler.density import AbstractLogDensity
-from cdsampler.targets import LennardJones
+from cdsampler.targets import LennardJones, icosahedron
 from cdsampler.tuning import find_mode
 
-# Pairs of the icosahedra are this far apart, in r_m, before they are relaxed.
-EDGE = 1.0
 # A hot start: a cloud of this width for 13 particles, denser than a gas and looser than the cluster, ...
 CLOUD_WIDTH = 0.9
 # ... relaxed by steps downhill, each particle by at most this far.
@@ -59,24 +58,7 @@ class LennardJonesHMC(AbstractHMCRecipe):
         """Return particle positions, turned, mirrored and renamed at random: the density has these symmetries."""
         target = LennardJones(self.n_particles)
         particles = np.asarray(jax.vmap(target.to_positions)(jnp.asarray(positions)), dtype=np.float64)
-        names = np.argsort(rng.random(particles.shape[:2]), axis=1)
-        particles = np.take_along_axis(particles, names[:, :, None], axis=1) @ _rotations(rng, len(particles))
-        particles -= particles.mean(axis=1, keepdims=True)
-        return particles.reshape(len(particles), -1)
-
-
-def icosahedron(n_particles: int) -> np.ndarray:
-    """Return the icosahedral cluster of 13 particles, or Mackay's of 55, with edges near 1: shape (n_particles, 3)."""
-    golden = (1 + np.sqrt(5)) / 2
-    signs = [(a, b) for a in (-1, 1) for b in (-1, 1)]
-    vertices = np.array([np.roll((0.0, a, b * golden), shift) for shift in range(3) for a, b in signs]) * EDGE / 2
-    shells = [np.zeros((1, 3)), vertices]
-    if n_particles == 55:
-        first, second = np.triu_indices(12, 1)
-        is_edge = np.linalg.norm(vertices[first] - vertices[second], axis=1) < 1.1 * EDGE
-        # Midpoints of the edges of the outer shell, which is twice as large.
-        shells += [(vertices[first] + vertices[second])[is_edge], 2 * vertices]
-    return np.concatenate(shells)
+        return symmetries.of_cluster(rng, particles.reshape(len(particles), -1))
 
 
 @cache
@@ -95,10 +77,3 @@ def _relaxed(density: AbstractLogDensity, positions: Array) -> Array:
         return x + jnp.clip(RELAXATION_RATE * gradient, -RELAXATION_REACH, RELAXATION_REACH)
 
     return jax.lax.fori_loop(0, RELAXATION_STEPS, downhill, positions)
-
-
-def _rotations(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Return matrices from the uniform distribution on rotations and reflections, shape (n, 3, 3)."""
-    q, r = np.linalg.qr(rng.standard_normal((n, 3, 3)))
-    # QR alone isn't uniform: the signs of R's diagonal make it so (Mezzadri 2007).
-    return q * np.sign(np.einsum("nii->ni", r))[:, None, :]

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cdsampler.benchmark._dihedrals import backbone_angles
+from cdsampler.benchmark._rows import by_row
 from cdsampler.benchmark.references import _autocorrelation
 from cdsampler.benchmark.references._recipe import AbstractRecipe, Block, Draws
 from cdsampler.errors import DensityError
 from cdsampler.targets.molecules import _alanine_dipeptide as dipeptide
-from cdsampler.targets.molecules._molecule import GAS_CONSTANT
+from cdsampler.targets.molecules._molecule import GAS_CONSTANT, chiral_volume
 from cdsampler.targets.molecules._to_openmm import import_openmm, openmm_system
 
 MASSES_DALTON = {"H": 1.008, "C": 12.011, "N": 14.007, "O": 15.999}
@@ -138,9 +139,7 @@ class ReplicaExchangeMD(AbstractRecipe):
 
 def chiral_volumes(samples: np.ndarray) -> np.ndarray:
     """Return the volume in nm³ at the chiral carbon, positive in the L form: shape (n,) of samples (n, 66)."""
-    positions = np.asarray(samples, dtype=np.float64).reshape(len(samples), -1, 3)
-    a, b, c, d = (positions[:, i] for i in dipeptide.CHIRAL_CENTRE)
-    return np.einsum("ni,ni->n", a - b, np.cross(c - b, d - b))
+    return by_row(lambda row: chiral_volume(row.reshape(-1, 3), dipeptide.CHIRAL_CENTRE))(samples)
 
 
 class _Replicas:

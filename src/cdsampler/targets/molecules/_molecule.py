@@ -26,7 +26,15 @@ CHIRALITY_PENALTY, CHIRAL_VOLUME_NM3 = 100.0, 2.5e-3
 
 
 class AbstractCoordinates(eqx.Module):
-    """Coordinates of a molecule's configurations, rigid translations apart."""
+    """Coordinates of a molecule's configurations, rigid translations apart.
+
+    Attributes
+    ----------
+    rotors : tuple of tuple of int
+        Triples of equivalent atoms of which the coordinates keep one of three orientations.
+    """
+
+    rotors: eqx.AbstractVar[tuple[tuple[int, ...], ...]]
 
     @property
     @abc.abstractmethod
@@ -51,6 +59,11 @@ class CartesianCoordinates(AbstractCoordinates):
     """
 
     n_atoms: int = eqx.field(static=True)
+    rotors: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+
+    def __init__(self, n_atoms: int):
+        self.n_atoms = n_atoms
+        self.rotors = ()
 
     @property
     def dim(self) -> int:
