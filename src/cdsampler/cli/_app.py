@@ -72,15 +72,7 @@ def sample(
     noise_variance: Annotated[float | None, typer.Option(help="σ² of the SDE; with --sampler.")] = None,
 ) -> None:
     """Draw samples from a target, and say how good they are and what they cost."""
-    if dtype not in ("float32", "float64"):
-        raise InvalidInputError(f"--dtype must be float32 or float64, got {dtype!r}.")
-    jax.config.update("jax_enable_x64", dtype == "float64")
-    benchmark.build_target(target)
-    for name, value, least in (("--samples", samples, 1), ("--budget", budget, 1), ("--seed", seed, 0)):
-        if value is not None and value < least:
-            raise InvalidInputError(f"{name} must be at least {least}, got {value}.")
-    if out is not None and out.exists() and not out.is_dir():
-        raise InvalidInputError(f"--out must be a folder, and {out} is a file.")
+    job = _checked_job(target, samples, seed, out, budget, dtype)
     if sampler is None:
         _refuse(
             "belongs to a preset: give --sampler, too",
@@ -88,7 +80,7 @@ def sample(
             noise_variance=noise_variance,
         )
         _run_tuned(
-            Job(target, samples, seed, out),
+            job,
             independent=independent,
             budget=budget,
             max_evaluations=max_evaluations,
@@ -114,7 +106,21 @@ def sample(
     )
     cost = PRESET_BUDGET if budget is None else budget
     benchmark.build_sampler(sampler, preset).with_budget(cost)
-    _run_preset(Job(target, samples, seed, out), sampler, cost, preset)
+    _run_preset(job, sampler, cost, preset)
+
+
+def _checked_job(target: str, samples: int, seed: int, out: Path | None, budget: int | None, dtype: str) -> Job:
+    """Return what is asked for, after checking it and setting JAX's default type."""
+    if dtype not in ("float32", "float64"):
+        raise InvalidInputError(f"--dtype must be float32 or float64, got {dtype!r}.")
+    jax.config.update("jax_enable_x64", dtype == "float64")
+    benchmark.build_target(target)
+    for name, value, least in (("--samples", samples, 1), ("--budget", budget, 1), ("--seed", seed, 0)):
+        if value is not None and value < least:
+            raise InvalidInputError(f"{name} must be at least {least}, got {value}.")
+    if out is not None and out.exists() and not out.is_dir():
+        raise InvalidInputError(f"--out must be a folder, and {out} is a file.")
+    return Job(target, samples, seed, out)
 
 
 def _refuse(why: str, **options: Any) -> None:

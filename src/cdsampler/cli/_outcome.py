@@ -13,7 +13,7 @@ from cdsampler import __version__, benchmark, report
 from cdsampler.benchmark import references
 from cdsampler.cli._console import console
 from cdsampler.cli._pictures import make_rows, save_pictures
-from cdsampler.cli._reference import _ReferenceBar as ReferenceBar
+from cdsampler.cli._progress import ReferenceBar
 from cdsampler.errors import InvalidInputError, ReferenceWarning
 from cdsampler.metrics import ExactReference, MetricValue, evaluate
 from cdsampler.sampling import Result

@@ -2,7 +2,7 @@
 
 import time
 
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from cdsampler.cli._console import console
 from cdsampler.sampling import Progress as RunProgress
@@ -80,6 +80,35 @@ class ProgressBar:
             f"{progress.finished:,} of {self._n_samples:,} samples"
         )
         self._bar.update(self._task, completed=progress.evaluations, total=progress.total, text=text)
+
+
+class ReferenceBar:
+    """Shows how many blocks are done, from the first that had to be made."""
+
+    def __init__(self, name: str) -> None:
+        self._bar = Progress(
+            TextColumn(f"{name}: {{task.description}}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._task = self._bar.add_task("", total=None)
+        self._is_shown = False
+
+    def __enter__(self) -> "ReferenceBar":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._is_shown:
+            self._bar.stop()
+
+    def update(self, done: int, total: int, what: str) -> None:
+        """Show how far the run is."""
+        if not self._is_shown:
+            self._bar.start()
+            self._is_shown = True
+        self._bar.update(self._task, completed=done, total=total, description=what)
 
 
 def _print_row(*cells: str, style: str | None = None) -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from cdsampler.benchmark import references
 from cdsampler.cli._console import console
+from cdsampler.cli._progress import ReferenceBar
 from cdsampler.errors import InvalidInputError, ReferenceWarning
 
 
@@ -37,7 +37,7 @@ def reference(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ReferenceWarning)
         try:
-            with _ReferenceBar(name) as bar:
+            with ReferenceBar(name) as bar:
                 if regenerate:
                     made = references.generate_reference(name, seed=seed or 0, n=samples, on_progress=bar.update)
                 else:
@@ -52,35 +52,6 @@ def reference(
     _show(made)
     if comparison is not None:
         _show_comparison(comparison, str(check), made.name)
-
-
-class _ReferenceBar:
-    """Shows how many blocks are done, from the first that had to be made."""
-
-    def __init__(self, name: str) -> None:
-        self._bar = Progress(
-            TextColumn(f"{name}: {{task.description}}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=console,
-        )
-        self._task = self._bar.add_task("", total=None)
-        self._is_shown = False
-
-    def __enter__(self) -> "_ReferenceBar":
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._is_shown:
-            self._bar.stop()
-
-    def update(self, done: int, total: int, what: str) -> None:
-        """Show how far the run is."""
-        if not self._is_shown:
-            self._bar.start()
-            self._is_shown = True
-        self._bar.update(self._task, completed=done, total=total, description=what)
 
 
 def _list() -> None:
@@ -146,7 +117,7 @@ def _show_comparison(comparison: references.Comparison, path: str, name: str) ->
 
 
 def _energy(name: str) -> str:
-    return "energy in kJ/mol" if name.startswith("aldp") else "energy (minus the log density)"
+    return "energy in kJ/mol" if references.is_molecule(name) else "energy (minus the log density)"
 
 
 def _two_columns(title: str) -> Table:
