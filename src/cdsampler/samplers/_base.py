@@ -36,6 +36,10 @@ class AbstractSampler(eqx.Module):
             The budget doesn't pay for one step; the message names the least budget.
         """
 
+    @abc.abstractmethod
+    def with_first_steps(self, n_steps: int) -> "AbstractSampler":
+        """Return this sampler with another number of steps in its first stage."""
+
     def cost(self) -> int:
         """Return the density evaluations that one chain costs."""
         return sum(stage.cost_init() + stage.cost_step() * int(stage.n_steps) for stage in self.stages())
@@ -95,6 +99,10 @@ class AbstractStage(AbstractSampler):
                 f"{least} ({self.cost_init()} to start and {self.cost_step()} for one step of every replica)."
             )
         return self.with_steps((budget - self.cost_init()) // self.cost_step())
+
+    def with_first_steps(self, n_steps: int) -> "AbstractStage":
+        """Return this stage with another number of steps."""
+        return self.with_steps(n_steps)
 
     def with_steps(self, n_steps: int) -> "AbstractStage":
         """Return this stage with another number of steps."""

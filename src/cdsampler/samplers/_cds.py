@@ -200,6 +200,10 @@ class CDS(AbstractSampler):
             )
         return eqx.tree_at(lambda s: s.stage1, self, self.stage1.with_budget(budget - transport))
 
+    def with_first_steps(self, n_steps: int) -> "CDS":
+        """Return this sampler with another number of steps in stage 1."""
+        return eqx.tree_at(lambda s: s.stage1, self, self.stage1.with_steps(n_steps))
+
 
 def _pulled_back(stage: AbstractStage, interpolant: AbstractAffineInterpolant, t0: float) -> AbstractStage:
     """Return the stage with its reference in target coordinates: τ/b(t0) about z."""

@@ -4,7 +4,6 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from cdsampler.charts import TransformedLogDensity
 from cdsampler.density import AbstractLogDensity, Evaluations, coordinate_names
 from cdsampler.errors import InvalidInputError
-from cdsampler.samplers import CDS, AbstractSampler, Harvest
+from cdsampler.samplers import AbstractSampler, Harvest
 from cdsampler.sampling._result import Result
 from cdsampler.sampling._run import Progress, grouping, harvest_cost, run
 from cdsampler.sampling._warnings import RunWarning, check_warnings, effectiveness_warnings
@@ -149,7 +148,7 @@ def _allocated(
         burn_in, thinning = plan.burn_in, plan.thinning if n_draws > 1 else 0
 
     def build(burn: int, thin: int) -> tuple[AbstractSampler, Harvest]:
-        return _with_first_steps(sampler, burn + (n_draws - 1) * thin), Harvest(n_draws, thin)
+        return sampler.with_first_steps(burn + (n_draws - 1) * thin), Harvest(n_draws, thin)
 
     wanted = build(burn_in, thinning)
     if left is None:
@@ -175,13 +174,6 @@ def _allocated(
         "Raise it, or ask for fewer samples.",
     )
     return *shorter, [warning]
-
-
-def _with_first_steps(sampler: AbstractSampler, n_steps: int) -> AbstractSampler:
-    if isinstance(sampler, CDS):
-        return eqx.tree_at(lambda s: s.stage1, sampler, sampler.stage1.with_steps(n_steps))
-    (stage,) = sampler.stages()
-    return stage.with_steps(n_steps)
 
 
 def _in_target_coordinates(result: Result, plan: Plan, names: Sequence[str], shortage: list[RunWarning]) -> Result:

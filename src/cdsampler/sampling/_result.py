@@ -146,9 +146,7 @@ class Result:
         }
         if self.plan is not None:
             attributes["t0"] = self.plan.t0
-            attributes["reference"] = "gaussian" if self.plan.mixture is None else "mixture"
-            if self.plan.starts is not None:
-                attributes["reference"] = "none"
+            attributes["reference"] = self.plan.kind_of_reference
         if self.tempering is not None:
             attributes["betas"] = self.tempering.betas
             attributes["swap_rejection"] = self.tempering.rejection

@@ -192,8 +192,8 @@ def check_counts(n_samples: int, seed: int, chunk_size: int | None) -> None:
 def _checked(density: AbstractLogDensity, anchor: Any, anchor_scale: float) -> Array:
     if not (np.isfinite(anchor_scale) and anchor_scale >= 0):
         raise InvalidInputError(f"anchor_scale must be finite and not negative, got {anchor_scale}.")
-    rows = np.asarray(anchor)
-    several = rows if rows.ndim == 2 and len(rows) else [anchor]
+    is_several = isinstance(anchor, np.ndarray) and anchor.ndim == 2 and len(anchor) > 0
+    several = anchor if is_several else [anchor]
     return jnp.asarray([check_position(density, "anchor", one) for one in several], density.dtype)
 
 

@@ -130,6 +130,13 @@ class Plan:
         return float(min(1.0 / self.width, 0.99))
 
     @property
+    def kind_of_reference(self) -> str:
+        """Return "gaussian", "mixture", or "none" without tempering."""
+        if self.starts is not None:
+            return "none"
+        return "gaussian" if self.mixture is None else "mixture"
+
+    @property
     def barrier(self) -> float:
         """Λ, the sum of the rejections."""
         return float(self.rejection.sum())
