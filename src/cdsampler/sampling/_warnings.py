@@ -81,9 +81,18 @@ def tempering_warnings(tempering: TemperingDiagnostics, n_draws: int = 1) -> lis
     return warnings
 
 
+_Rule = tuple[bool, str, str, str]
+
+
 def check_warnings(checks: Checks) -> list[RunWarning]:
-    """Return the warnings that a plan's checks call for; docs/diagnostics.md explains each."""
-    rules = (
+    """Return the warnings that a plan's checks call for; docs/one-call.md explains each."""
+    rules = (*_rules_of_mass(checks), *_rules_of_moves(checks))
+    return [RunWarning(code, meaning, advice) for is_seen, code, meaning, advice in rules if is_seen]
+
+
+def _rules_of_mass(checks: Checks) -> tuple[_Rule, ...]:
+    """Return the rules about mass that the chains don't know of, or weigh wrongly."""
+    return (
         (
             checks.distance > 3,
             "reference-too-far",
@@ -127,6 +136,12 @@ def check_warnings(checks: Checks) -> list[RunWarning]:
             "The draws kept spreading as the reference was widened: the target may be improper, or heavy-tailed.",
             "Check that the density is normalisable, or bound or transform the parameters.",
         ),
+    )
+
+
+def _rules_of_moves(checks: Checks) -> tuple[_Rule, ...]:
+    """Return the rules about local moves, and the numbers that they work with."""
+    return (
         (
             checks.smallest_acceptance < 0.2,
             "step-collapsed",
@@ -153,7 +168,6 @@ def check_warnings(checks: Checks) -> list[RunWarning]:
             "Subtract a constant from the log density, or use float64.",
         ),
     )
-    return [RunWarning(code, meaning, advice) for is_seen, code, meaning, advice in rules if is_seen]
 
 
 def effectiveness_warnings(effective_size: float, shape: tuple[int, int], rhat: float) -> list[RunWarning]:
