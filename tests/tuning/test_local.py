@@ -10,8 +10,8 @@ from cdsampler import LogDensity, Plan, SamplingWarning
 from cdsampler.benchmark import build_target
 from cdsampler.tuning import _local as local
 from cdsampler.tuning._account import Account
+from cdsampler.tuning._first_look import first_look
 from cdsampler.tuning._scan import scan
-from cdsampler.tuning._survey import first_look
 
 
 @pytest.fixture
@@ -23,8 +23,7 @@ def trial_of(density, limit=None):
     account = Account(limit)
     look = first_look(density, np.zeros(density.dim), jax.random.key(0), account, scale=1.0)
     made = int(account.spent.count)
-    rng = np.random.default_rng(0)
-    return local.try_local(density, look, jax.random.key(1), account, rng, lambda s: None), account, made
+    return local.try_local(density, look, jax.random.key(1), account, lambda s: None), account, made
 
 
 def anisotropic(x):
@@ -65,8 +64,7 @@ def test_a_scan_stops_where_wider_references_lose_the_mass():
     def steep(x):  # energies of 1e13 a few widths away, as of molecules whose atoms overlap
         return -0.5 * jnp.sum(x**2) - jnp.sum(jnp.where(jnp.abs(x) > 20, 1e10 * (jnp.abs(x) - 20) ** 2, 0.0))
 
-    account = Account()
-    found = scan(LogDensity(steep, 20), jax.random.key(0), account, 1.0)
+    found = scan(LogDensity(steep, 20), jax.random.key(0), Account(), 1.0)
     assert found.is_bounded
     assert found.positions.std() < 3
 

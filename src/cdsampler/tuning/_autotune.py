@@ -14,6 +14,7 @@ from cdsampler.tuning._account import Account
 from cdsampler.tuning._annealing import anneal
 from cdsampler.tuning._checks import Checks, take_checks
 from cdsampler.tuning._draws import Draws
+from cdsampler.tuning._first_look import FirstLook, find_anchor, first_look
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
 from cdsampler.tuning._learning import learn, mixture_of
 from cdsampler.tuning._local import LocalTrial, try_local
@@ -21,7 +22,7 @@ from cdsampler.tuning._plan import Plan, RoundSummary
 from cdsampler.tuning._rounds import interpolated_steps
 from cdsampler.tuning._scan import scan
 from cdsampler.tuning._slowness import SLOW, local_autocorrelation
-from cdsampler.tuning._survey import FirstLook, Survey, find_anchor, first_look, survey
+from cdsampler.tuning._survey import Survey, survey
 from cdsampler.tuning._tempering import (
     Ladder,
     PilotGroup,
@@ -100,10 +101,9 @@ def make_plan(
     centre = find_anchor(density, start, scale, key_mode, account) if anchor is None else anchor
     if reference_scale is None:
         look = first_look(density, centre, key_survey, account, scale=scale, effort=effort)
-        key_local = jax.random.fold_in(keys[1], 2**31)
-        local = (
-            None if n_replicas else try_local(density, look, key_local, account, np.random.default_rng(seed), on_round)
-        )
+        local = None
+        if n_replicas is None:
+            local = try_local(density, look, jax.random.fold_in(keys[1], 2**31), account, on_round)
         if local is not None:
             return _frozen_local(density, look, local, account)
         found = survey(look, key_survey, account, effort=effort)

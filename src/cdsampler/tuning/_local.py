@@ -20,13 +20,13 @@ from cdsampler.density import AbstractLogDensity, Evaluations, Point, check_boun
 from cdsampler.kernels import HMC, MALA, draw_noise
 from cdsampler.paths import AnnealingPath, FlatReference
 from cdsampler.tuning._account import Account
+from cdsampler.tuning._first_look import FirstLook, evaluate_all
 from cdsampler.tuning._plan import RoundSummary
 from cdsampler.tuning._slowness import VERY_SLOW, local_autocorrelation
-from cdsampler.tuning._survey import FirstLook
 
 N_CHAINS, N_FROM_MODE = 32, 2
-# Leapfrog steps of the trajectories that are tried: the first in either coordinates, the other in the better.
-FIRST_LENGTH, OTHER_LENGTHS = 16, (48,)
+# Leapfrog steps of the trajectories that are tried: the shorter in either coordinates, the longer in the better.
+SHORT, LONG = 16, 48
 # Trajectories of a trial: half of them adapt the step size.
 TRIAL = 16
 # Above the optimum for a product density: rejections cost most where the density is rugged.
@@ -80,7 +80,6 @@ class _Candidate(NamedTuple):
     points: Point
     kernel: HMC
     cost: float
-    acceptance: float
 
 
 class _Moments(NamedTuple):
@@ -97,7 +96,6 @@ def try_local(
     look: FirstLook,
     rng_key: PRNGKey,
     account: Account,
-    rng: np.random.Generator,
     on_round: Callable[[RoundSummary], None],
 ) -> LocalTrial | None:
     """Run trajectories from scattered starts if local moves are slow; None if they aren't, or starts aren't forgotten.
@@ -111,73 +109,68 @@ def try_local(
     rng_key
     account
         Charged; the trial takes most of what is left, and is given up where that isn't enough.
-    rng
-        Chooses starts.
     on_round
         Called after every round.
     """
     if not _is_slow(look) or len(look.scanned.ends) == 0:
         return None
     end = int(account.spent.count) + LARGEST_SHARE * account.left_with_reserve
-    starts = jax.vmap(lambda q: look.chart.to_target(q)[0])(jnp.asarray(_starts(look, rng), density.dtype))
     candidates: list[_Candidate] = []
-    keys = jax.random.split(rng_key, 2 + len(OTHER_LENGTHS) + MOST_ROUNDS)
+    keys = jax.random.split(rng_key, 4 + MOST_ROUNDS)
+    starts = jax.vmap(lambda q: look.chart.to_target(q)[0])(jnp.asarray(_starts(look, keys[3]), density.dtype))
     scale = np.maximum(np.asarray(starts, np.float64).std(axis=0), 1e-300)
     charts = (look.chart, AffineChart(np.asarray(starts, np.float64).mean(axis=0), np.diag(scale)))
-    if int(account.spent.count) + N_CHAINS * (2 + 2 * TRIAL * FIRST_LENGTH) > end:
+    if int(account.spent.count) + N_CHAINS * (2 + 2 * TRIAL * SHORT) > end:
         return None
     for chart, key in zip(charts, keys, strict=False):
         seen = TransformedLogDensity(density, chart)
-        points, cost = _evaluate(seen, jax.vmap(chart.to_chart)(starts))
+        points, cost = evaluate_all(seen, jax.vmap(chart.to_chart)(starts))
         account.charge(cost)
-        kernel = HMC(0.5 * density.dim**-0.25, FIRST_LENGTH)
+        kernel = HMC(0.5 * density.dim**-0.25, SHORT)
         candidates.append(_tried(seen, points, kernel, key, account))
     best = min(candidates, key=lambda c: c.cost)
-    for length, key in zip(OTHER_LENGTHS, keys[2:], strict=False):
-        if int(account.spent.count) + N_CHAINS * _trial_length(length) * length > end:
-            continue
-        other = _tried(best.density, best.points, HMC(best.kernel.step_size, length), key, account)
-        best = min(best, other, key=lambda c: c.cost)
-    return _verified(best, keys[-MOST_ROUNDS:], account, end, on_round)
+    if int(account.spent.count) + N_CHAINS * _trial_length(LONG) * LONG <= end:
+        longer = _tried(best.density, best.points, HMC(best.kernel.step_size, LONG), keys[2], account)
+        best = min(best, longer, key=lambda c: c.cost)
+    return _verified(best, keys[4:], account, end, on_round)
 
 
 def _is_slow(look: FirstLook) -> bool:
     """Return whether MALA takes long to forget where it was, or annealing took many temperatures."""
     jump = 2 * look.scanned.step_size * MALA.target_acceptance * look.density.dim
-    tau = local_autocorrelation(jump, look.fit().local_variance())
-    return tau > VERY_SLOW or look.scanned.n_temperatures > MANY_TEMPERATURES
+    is_long = look.scanned.n_temperatures > MANY_TEMPERATURES
+    return is_long or local_autocorrelation(jump, look.fit().local_variance()) > VERY_SLOW
 
 
-def _starts(look: FirstLook, rng: np.random.Generator) -> np.ndarray:
+def _starts(look: FirstLook, rng_key: PRNGKey) -> np.ndarray:
     """Return starts of which a few are at the mode, and the others wherever annealed chains ended."""
     at_mode = look.draws.positions[np.flatnonzero(look.draws.groups == 0)[:N_FROM_MODE]]
-    ends = look.scanned.ends
+    ends, rng = look.scanned.ends, np.random.default_rng(np.asarray(jax.random.key_data(rng_key)))
     order = np.concatenate([rng.permutation(len(ends)) for _ in range(-(-N_CHAINS // len(ends)))])
     return np.concatenate([at_mode, ends[order[: N_CHAINS - len(at_mode)]]])
 
 
 def _trial_length(length: int) -> int:
     """Return the trajectories of a trial: fewer long ones, and enough short ones to move at all."""
-    return int(np.clip(TRIAL * FIRST_LENGTH // length, 8, 48))
+    return int(np.clip(TRIAL * SHORT // length, 8, 48))
 
 
 def _tried(
     density: TransformedLogDensity, points: Point, kernel: HMC, rng_key: PRNGKey, account: Account
 ) -> _Candidate:
-    """Return a candidate with its evaluations for an independent draw, from mean squared jumps.
-
-    A reversible chain's lag-1 correlation is `1 - jump / (2 variance)`.
-    """
+    """Return a candidate with its evaluations for an independent draw, from mean squared jumps."""
     n = _trial_length(kernel.evaluations_per_step)
     points, kernel, moments, cost = _trajectories(density, points, kernel, rng_key, jnp.int32(n // 2), jnp.int32(n))
     account.charge(cost)
     check_bounded(cost, points)
     within, between = _variances(moments)
     variance, jump = within + between, np.asarray(moments.jump, np.float64)
-    groups = (slice(-1, None), slice(0, -1))
-    slowest = min(float(jump[g].sum() / max(2 * variance[g].sum(), 1e-300)) for g in groups)
-    tau = (2 - slowest) / max(slowest, 1e-9)
-    return _Candidate(density, points, kernel, tau * kernel.evaluations_per_step, float(moments.acceptance))
+    # Of the log density alone, and of all coordinates together.
+    tau = max(
+        local_autocorrelation(float(jump[part].sum()), max(float(variance[part].sum()), 1e-300))
+        for part in (slice(-1, None), slice(0, -1))
+    )
+    return _Candidate(density, points, kernel, tau * kernel.evaluations_per_step)
 
 
 def _verified(
@@ -244,13 +237,6 @@ def _variances(moments: _Moments) -> tuple[np.ndarray, np.ndarray]:
     """Return the variances within and between chains of every coordinate and of the log density."""
     mean, square = np.asarray(moments.mean, np.float64), np.asarray(moments.square, np.float64)
     return np.maximum(square - mean**2, 0).mean(axis=0), mean.var(axis=0, ddof=1)
-
-
-@eqx.filter_jit
-def _evaluate(density: AbstractLogDensity, positions: Array) -> tuple[Point, Evaluations]:
-    path = AnnealingPath(FlatReference(), density, positions[0])
-    points, costs = jax.vmap(path.evaluate)(positions)
-    return points, costs.sum()
 
 
 @eqx.filter_jit

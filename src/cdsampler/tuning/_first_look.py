@@ -1,0 +1,182 @@
+"""What can be seen from one mode: its curvature, its neighbourhood, and how far the mass reaches."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cdsampler._typing import Array, PRNGKey
+from cdsampler.charts import AffineChart, TransformedLogDensity
+from cdsampler.density import AbstractLogDensity, Evaluations, Point, check_bounded
+from cdsampler.errors import DensityError
+from cdsampler.paths import AnnealingPath, FlatReference
+from cdsampler.tuning._account import Account
+from cdsampler.tuning._annealing import local_chains
+from cdsampler.tuning._draws import Draws
+from cdsampler.tuning._fit import MixtureFit, fit_mixture
+from cdsampler.tuning._mode import find_mode
+from cdsampler.tuning._scan import Scan, cover_of, scan
+from cdsampler.tuning._whitening import measure_curvature
+
+N_LOCAL = 16
+
+
+class FirstLook(NamedTuple):
+    """The neighbourhood of a mode, and where chains from a few wide references ended.
+
+    Attributes
+    ----------
+    chart : AffineChart
+        Chart coordinates are standard deviations about the mode; everything below is in them.
+    density : TransformedLogDensity
+        The target in the chart.
+    draws : Draws
+        Where chains ended, from the mode (group 0) and from the widest reference.
+    scanned : Scan
+    """
+
+    chart: AffineChart
+    density: TransformedLogDensity
+    draws: Draws
+    scanned: Scan
+
+    def fit(self) -> MixtureFit:
+        """Fit a mixture to the draws."""
+        centre, width = cover_of(self.draws.positions)
+        return fit_mixture(self.draws.positions, self.draws.chains, centre, max(width, 1.0), np.random.default_rng(0))
+
+
+def first_look(
+    density: AbstractLogDensity,
+    mode: np.ndarray,
+    rng_key: PRNGKey,
+    account: Account,
+    *,
+    scale: float,
+    effort: float = 1.0,
+) -> FirstLook:
+    """Whiten the curvature at a mode, look around it, and anneal a few chains from ever wider references.
+
+    Parameters
+    ----------
+    density
+        Target.
+    mode : ndarray, shape (dim,)
+        Where the first reference is centred; a point inside the support.
+    rng_key
+    account
+        Charged for every evaluation.
+    scale
+        Standard deviation, in target units, to assume where the density doesn't tell.
+    effort
+        Factor on the numbers of chains.
+
+    Raises
+    ------
+    DensityError
+        The log density is plus infinity somewhere.
+    """
+    keys = jax.random.split(rng_key, 4)
+    chart, escape = measure_curvature(density, mode, scale, account)
+    if escape is not None:  # a search from a point of symmetry stays at the saddle
+        mode = climb(density, mode + escape, account)
+        chart, _ = measure_curvature(density, mode, scale, account)
+    seen = TransformedLogDensity(density, chart)
+    origin = np.zeros(density.dim)
+    draws = around(seen, origin, 0, keys[1], account, effort, Draws.none(density.dim))
+    scanned = scan(seen, keys[2], account, effort)
+    draws = draws.joined(
+        scanned.positions, scanned.log_density, np.arange(len(scanned.positions)), -1, scanned.roughness
+    )
+    return FirstLook(chart, seen, draws, scanned)
+
+
+def find_anchor(
+    density: AbstractLogDensity, start: np.ndarray | None, scale: float, rng_key: PRNGKey, account: Account
+) -> np.ndarray:
+    """Climb to a mode.
+
+    Parameters
+    ----------
+    density
+        Target.
+    start : ndarray, shape (dim,), optional
+        By default the origin or, if the density isn't finite there or its gradient is zero, the best of the origin and
+        127 draws of `N(0, scale² I)`.
+    scale
+        See `start`.
+    rng_key
+    account
+        Charged for every evaluation.
+
+    Raises
+    ------
+    DensityError
+        The log density is not finite at any start, or plus infinity somewhere.
+    """
+    return climb(density, _starting_point(density, start, scale, rng_key, account), account)
+
+
+def _starting_point(
+    density: AbstractLogDensity, start: np.ndarray | None, scale: float, rng_key: PRNGKey, account: Account
+) -> np.ndarray:
+    if start is not None:
+        return np.asarray(start, dtype=np.float64)
+    origin = jnp.zeros((1, density.dim), density.dtype)
+    normal = scale * jax.random.normal(rng_key, (127, density.dim), density.dtype)
+    best = (-np.inf, np.zeros(density.dim))
+    for candidates in (origin, normal):
+        points, cost = evaluate_all(density, candidates)
+        account.charge(cost)
+        check_bounded(cost, points)
+        values = np.asarray(points.target.log_density, np.float64)
+        index = int(np.argmax(values))
+        if values[index] > best[0]:
+            best = (values[index], np.asarray(candidates[index], dtype=np.float64))
+        # A search can't leave a point of zero gradient, which the origin may be by symmetry without being a mode.
+        if np.isfinite(best[0]) and np.any(np.asarray(points.target.gradient[0]) != 0):
+            break
+    if np.isfinite(best[0]):
+        return best[1]
+    raise DensityError(
+        f"The log density (or its gradient) is not finite at the origin nor at any of 127 draws of N(0, {scale:g}² I): "
+        "give a start inside the support, or another scale."
+    )
+
+
+@eqx.filter_jit
+def evaluate_all(density: AbstractLogDensity, positions: Array) -> tuple[Point, Evaluations]:
+    """Return values and gradients at positions, shape (n, dim), and the cost: n evaluations."""
+    path = AnnealingPath(FlatReference(), density, positions[0])
+    points, costs = jax.vmap(path.evaluate)(positions)
+    return points, costs.sum()
+
+
+def climb(density: AbstractLogDensity, start: np.ndarray, account: Account) -> np.ndarray:
+    """Return the mode above a point, as far as a twentieth of the account takes the search."""
+    limit = account.share(0.05)
+    ceiling = 200 + 5 * density.dim
+    mode = find_mode(density, start, max_evaluations=ceiling if limit is None else max(1, min(limit, ceiling)))
+    account.charge(mode.evaluations)
+    return mode.position
+
+
+def around(
+    density: AbstractLogDensity,
+    mode: np.ndarray,
+    group: int,
+    rng_key: PRNGKey,
+    account: Account,
+    effort: float,
+    draws: Draws,
+) -> Draws:
+    """Add draws of chains that start at a mode and never leave its neighbourhood but by moving locally."""
+    n = max(int(effort * N_LOCAL), 4)
+    n_moves = 32 if account.affords(40 * 32 * n) else 8
+    if not account.affords(n_moves * n + 1):
+        return draws.joined(mode[None], np.full(1, -np.inf), np.zeros(1, np.int64), group)
+    positions, log_density, cost = local_chains(density, mode, rng_key, n_chains=n, n_moves=n_moves)
+    account.charge(cost)
+    return draws.joined(positions, log_density, np.tile(np.arange(n), len(positions) // n), group)
