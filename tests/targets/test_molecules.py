@@ -143,7 +143,7 @@ def test_random_labels_are_uniform_over_cyclic_permutations():
     assert np.all(np.abs(np.array(counts) - n / 3) < 5 * np.sqrt(n * 2 / 9))
 
 
-@pytest.mark.parametrize("rotor", [(0, 2), (0, 2, 5), (9, 10, 14), (6, 8, 10)])
+@pytest.mark.parametrize("rotor", [(0, 2), (0, 2, 5), (9, 10, 14), (6, 8, 10), (0, 2, 99)])
 def test_atoms_that_are_no_rotor_are_refused(molecules, rotor):
     internal = molecules["vacuum", "internal"].coordinates.internal
     with pytest.raises(InvalidInputError, match="are not three that turn together on one parent"):

@@ -147,7 +147,7 @@ class TorsionalCoordinates(AbstractCoordinates):
 
 def _rotor_columns(zmatrix: ZMatrix, rotor: Sequence[int]) -> tuple[int, ...]:
     """Return the torsions of a rotor's atoms: first the one that turns all, then those relative to it."""
-    rows = sorted(zmatrix.order.index(atom) for atom in rotor)
+    rows = sorted(zmatrix.order.index(atom) for atom in rotor if atom in zmatrix.order)
     columns = tuple(row - 3 for row in rows)
     parents = {zmatrix.parent[row - 1] for row in rows}
     is_rotor = len(rows) == 3 and rows[0] >= 3 and len(parents) == 1 and zmatrix.parent.count(*parents) == 3
