@@ -22,10 +22,10 @@ import numpy as np
 from cdsampler.targets import alanine_dipeptide
 from cdsampler.targets.molecules import EnergyTerms, InternalCoordinates
 from cdsampler.targets.molecules import _alanine_dipeptide as packaged
+from cdsampler.targets.molecules._to_openmm import alanine_dipeptide_topology
 
 RESULTS = Path(__file__).parent.parent / "docs/results/openmm_agreement.csv"
 SOLVENT_FILES = {"vacuum": (), "implicit": ("implicit/obc1.xml",)}
-RESIDUES = {"ACE": range(6), "ALA": range(6, 16), "NME": range(16, 22)}
 FORCES = {
     "HarmonicBondForce": "bond",
     "HarmonicAngleForce": "angle",
@@ -55,25 +55,15 @@ def openmm_system(environment: str) -> tuple[Any, str]:
     except ImportError:
         files = ("amber96.xml", *SOLVENT_FILES[environment])
         system = app.ForceField(*files).createSystem(
-            _topology(app), nonbondedMethod=app.NoCutoff, constraints=None, rigidWater=False, removeCMMotion=False
+            alanine_dipeptide_topology(),
+            nonbondedMethod=app.NoCutoff,
+            constraints=None,
+            rigidWater=False,
+            removeCMMotion=False,
         )
         return system, "+".join(files)
     name = "AlanineDipeptideVacuum" if environment == "vacuum" else "AlanineDipeptideImplicit"
     return getattr(testsystems, name)(constraints=None).system, f"openmmtools {name}"
-
-
-def _topology(app: Any) -> Any:
-    topology = app.Topology()
-    chain = topology.addChain()
-    atoms = []
-    for residue, members in RESIDUES.items():
-        added = topology.addResidue(residue, chain)
-        for i in members:
-            name = packaged.atom_names()[i]
-            atoms.append(topology.addAtom(name, app.Element.getBySymbol(name[0]), added))
-    for i, j in packaged.bonds():
-        topology.addBond(atoms[i], atoms[j])
-    return topology
 
 
 class Reference:

@@ -24,11 +24,6 @@ KT = 0.008314462618 * 300
 VACUUM_KJ_PER_MOL = -88.08858858  # at the packaged positions
 
 
-def perturbed(n, seed=0, scale=0.005):
-    noise = np.random.default_rng(seed).normal(scale=scale, size=(n, 22, 3))
-    return jnp.asarray(packaged.test_positions_nm() + noise)
-
-
 @eqx.filter_jit
 def energies(field, x):
     return jax.vmap(field.energy)(x)
@@ -44,20 +39,12 @@ def log_densities(target, q):
     return jax.vmap(target.log_density)(q)
 
 
-def handedness():
-    """By how much a mirror image's energy may differ in kJ/mol: phases of the force field are π but for rounding."""
-    p = packaged.parameters("vacuum")
-    found = 2 * np.sum(np.abs(p.torsion_barrier * np.sin(p.torsion_phase_rad)))
-    assert found < 1e-3
-    return found
-
-
 @pytest.fixture(scope="module")
 def molecules():
     return {(e, c): alanine_dipeptide(e, c) for e in ENVIRONMENTS for c in ("internal", "cartesian")}
 
 
-def test_both_coordinates_agree_on_energies(molecules):
+def test_both_coordinates_agree_on_energies(molecules, perturbed):
     x = perturbed(8)
     found = []
     for coordinates, dim in (("internal", 60), ("cartesian", 63)):
@@ -83,14 +70,14 @@ def test_names_say_environment_and_coordinates(molecules):
     ]
 
 
-def test_log_density_in_cartesian_coordinates_is_minus_beta_u(molecules):
+def test_log_density_in_cartesian_coordinates_is_minus_beta_u(molecules, perturbed):
     target, x = molecules["vacuum", "cartesian"], perturbed(8)
     q = coordinates_of(target, x)
     np.testing.assert_allclose(log_densities(target, q), -energies(target.force_field, x) / KT, rtol=1e-9)
     np.testing.assert_allclose(target.temperature_kelvin, 300, rtol=1e-12)
 
 
-def test_log_density_in_internal_coordinates_adds_the_log_volume_and_the_window(molecules):
+def test_log_density_in_internal_coordinates_adds_the_log_volume_and_the_window(molecules, perturbed):
     x, internal = perturbed(8), molecules["vacuum", "internal"].coordinates.internal
     target = Molecule("free", molecules["vacuum", "internal"].force_field, TorsionalCoordinates(internal))
     q = coordinates_of(target, x)
@@ -150,7 +137,7 @@ def test_atoms_that_are_no_rotor_are_refused(molecules, rotor):
         TorsionalCoordinates(internal, [rotor])
 
 
-def test_mirror_image_has_the_same_energy_and_a_penalty(molecules):
+def test_mirror_image_has_the_same_energy_and_a_penalty(molecules, perturbed, handedness):
     target = molecules["vacuum", "cartesian"]
     x = np.concatenate([packaged.minimum_positions_nm()[None], perturbed(7)])
     found = []
@@ -162,7 +149,7 @@ def test_mirror_image_has_the_same_energy_and_a_penalty(molecules):
     (volume, energy, penalty), (mirror_volume, mirror_energy, mirror_penalty) = found
     assert np.all(volume > 0)
     np.testing.assert_allclose(mirror_volume, -volume, rtol=1e-12)
-    np.testing.assert_allclose(mirror_energy, energy, rtol=0, atol=handedness())
+    np.testing.assert_allclose(mirror_energy, energy, rtol=0, atol=handedness)
     np.testing.assert_allclose(penalty, 0, atol=1e-9)
     assert np.all(mirror_penalty > 30)
 
@@ -176,7 +163,7 @@ def test_no_chiral_centre_means_no_penalty(molecules):
 
 
 @pytest.mark.parametrize("coordinates", ["internal", "cartesian"])
-def test_single_precision_is_near_double_and_stays_single(molecules, coordinates):
+def test_single_precision_is_near_double_and_stays_single(molecules, coordinates, perturbed):
     # One of each suffices: coordinates and solvent have nothing to do with each other.
     target = molecules["vacuum" if coordinates == "internal" else "implicit", coordinates]
     q = coordinates_of(target, perturbed(8)).astype("float32")

@@ -11,6 +11,7 @@ import pytest
 from cdsampler.errors import InvalidInputError, MissingExtraError
 from cdsampler.targets.molecules import EnergyTerms, ForceField, InternalCoordinates, parameters_from_openmm
 from cdsampler.targets.molecules import _alanine_dipeptide as packaged
+from cdsampler.targets.molecules._to_openmm import alanine_dipeptide_topology
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of its own making, if any
@@ -18,7 +19,6 @@ with warnings.catch_warnings():
     app = pytest.importorskip("openmm.app")
     customgbforces = pytest.importorskip("openmm.app.internal.customgbforces")
 
-RESIDUES = {"ACE": range(6), "ALA": range(6, 16), "NME": range(16, 22)}
 SOLVENTS = {"vacuum": [], "obc1": ["implicit/obc1.xml"], "obc2": ["implicit/obc2.xml"]}
 TERMS = {
     "HarmonicBondForce": "bond",
@@ -30,23 +30,9 @@ TERMS = {
 }
 
 
-def topology():
-    built = app.Topology()
-    chain = built.addChain()
-    atoms = []
-    for residue, members in RESIDUES.items():
-        added = built.addResidue(residue, chain)
-        for i in members:
-            name = packaged.atom_names()[i]
-            atoms.append(built.addAtom(name, app.Element.getBySymbol(name[0]), added))
-    for i, j in packaged.bonds():
-        built.addBond(atoms[i], atoms[j])
-    return built
-
-
 def system_of(*files, **options):
     settings = {"nonbondedMethod": app.NoCutoff, "constraints": None, "rigidWater": False, **options}
-    return app.ForceField("amber96.xml", *files).createSystem(topology(), **settings)
+    return app.ForceField("amber96.xml", *files).createSystem(alanine_dipeptide_topology(), **settings)
 
 
 @cache

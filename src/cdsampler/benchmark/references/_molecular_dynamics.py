@@ -13,7 +13,8 @@ from cdsampler.benchmark.references._recipe import AbstractRecipe, Block, Draws
 from cdsampler.errors import DensityError
 from cdsampler.targets.molecules import _alanine_dipeptide as dipeptide
 from cdsampler.targets.molecules._molecule import GAS_CONSTANT, chiral_volume
-from cdsampler.targets.molecules._to_openmm import import_openmm, openmm_system
+from cdsampler.targets.molecules._openmm_shared import import_openmm
+from cdsampler.targets.molecules._to_openmm import openmm_system
 
 MASSES_DALTON = {"H": 1.008, "C": 12.011, "N": 14.007, "O": 15.999}
 STEP_PS = 0.001

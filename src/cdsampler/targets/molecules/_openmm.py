@@ -1,12 +1,12 @@
 """From an OpenMM System to parameters: only what can be converted exactly is."""
 
-import importlib
 import re
 from typing import Any
 
 import numpy as np
 
-from cdsampler.errors import InvalidInputError, MissingExtraError
+from cdsampler.errors import InvalidInputError
+from cdsampler.targets.molecules._openmm_shared import GB_PAIR, SCREENING, import_openmm
 from cdsampler.targets.molecules._parameters import COULOMB_CONSTANT, ForceFieldParameters, GeneralisedBornParameters
 
 # Forces that add no energy.
@@ -19,11 +19,6 @@ SURFACE = re.compile(r"(?P<energy>[\d.]+)\*\(radius\+0\.14\)\^2\*\(radius/B\)\^6
 DIELECTRIC = re.compile(r"(solvent|solute)Dielectric=([\d.]+)")
 PAIR = re.compile(r"-(?P<coulomb>[\d.]+)\*\(1/soluteDielectric-1/solventDielectric\)\*(?P<rest>.*)")
 SELF = re.compile(r"-0\.5\*(?P<coulomb>[\d.]+)\*\(1/soluteDielectric-1/solventDielectric\)\*charge\^2/B(;.*)?")
-GB_PAIR = "charge1*charge2/f;f=sqrt(r^2+B1*B2*exp(-r^2/(4*B1*B2)))"
-SCREENING = (
-    "select(step(r+sr2-or1),0.5*(1/L-1/U+0.25*(r-sr2^2/r)*(1/(U^2)-1/(L^2))+0.5*log(L/U)/r),0);"
-    "U=r+sr2;L=max(or1,D);D=abs(r-sr2)"
-)
 
 
 def parameters_from_openmm(system: Any) -> ForceFieldParameters:
@@ -46,7 +41,7 @@ def parameters_from_openmm(system: Any) -> ForceFieldParameters:
     MissingExtraError
         OpenMM isn't installed: it is in the extra `molecules`.
     """
-    unit = _units()
+    unit = import_openmm().unit
     n_atoms = system.getNumParticles()
     if system.getNumConstraints():
         raise InvalidInputError(
@@ -85,14 +80,6 @@ def _assembled(n_atoms: int, collected: dict[str, list[Any]]) -> ForceFieldParam
         **columns("pairs", "pair_atoms", "pair_charge_product", "pair_sigma_nm", "pair_epsilon"),
         solvent=solvents[0] if solvents else None,
     )
-
-
-def _units() -> Any:
-    try:
-        importlib.import_module("openmm")
-        return importlib.import_module("openmm.unit")
-    except ImportError as error:
-        raise MissingExtraError("Converting a System needs OpenMM: pip install 'cdsampler[molecules]'.") from error
 
 
 def _plain(unit: Any, quantities: list[Any]) -> list[float]:

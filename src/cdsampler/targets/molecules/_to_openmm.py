@@ -6,28 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from cdsampler.errors import InvalidInputError, MissingExtraError
+from cdsampler.errors import InvalidInputError
+from cdsampler.targets.molecules._alanine_dipeptide import atom_names, bonds
+from cdsampler.targets.molecules._openmm_shared import GB_PAIR, SCREENING, import_openmm
 from cdsampler.targets.molecules._parameters import ForceFieldParameters, GeneralisedBornParameters
 
-# As OpenMM's own force-field files write them, so that `parameters_from_openmm` knows them again.
-SCREENING = (
-    "select(step(r+sr2-or1), 0.5*(1/L-1/U+0.25*(r-sr2^2/r)*(1/(U^2)-1/(L^2))+0.5*log(L/U)/r), 0);"
-    "U=r+sr2;L=max(or1, D);D=abs(r-sr2)"
-)
-
-
-def import_openmm() -> Any:
-    """Return the module `openmm`.
-
-    Raises
-    ------
-    MissingExtraError
-        OpenMM isn't installed; an `ImportError`, too.
-    """
-    try:
-        return importlib.import_module("openmm")  # by name: a default install has no OpenMM
-    except ImportError as error:
-        raise MissingExtraError("Molecular dynamics needs OpenMM: pip install 'cdsampler[molecules]'.") from error
+RESIDUES = {"ACE": range(6), "ALA": range(6, 16), "NME": range(16, 22)}
 
 
 def openmm_system(parameters: ForceFieldParameters, masses_dalton: Sequence[float] | np.ndarray) -> Any:
@@ -117,10 +101,32 @@ def _solvent(openmm: Any, p: GeneralisedBornParameters) -> Any:
         surface = f"{_number(p.surface_energy)}*(radius+0.14)^2*(radius/B)^6; radius=or+offset"
         force.addEnergyTerm(surface + constants, force.SingleParticle)
     force.addEnergyTerm(
-        f"-{factor}*charge1*charge2/f;f=sqrt(r^2+B1*B2*exp(-r^2/(4*B1*B2))){constants}",
+        f"-{factor}*{GB_PAIR}{constants}",
         force.ParticlePairNoExclusions,
     )
     return force
+
+
+def alanine_dipeptide_topology() -> Any:
+    """Return an `openmm.app.Topology` of alanine dipeptide, in the packaged order of atoms.
+
+    Raises
+    ------
+    MissingExtraError
+        OpenMM isn't installed.
+    """
+    import_openmm()
+    app = importlib.import_module("openmm.app")
+    topology = app.Topology()
+    chain = topology.addChain()
+    atoms: list[Any] = []
+    for residue, members in RESIDUES.items():
+        added = topology.addResidue(residue, chain)
+        for name in (atom_names()[i] for i in members):
+            atoms.append(topology.addAtom(name, app.Element.getBySymbol(name[0]), added))
+    for i, j in bonds():
+        topology.addBond(atoms[i], atoms[j])
+    return topology
 
 
 def _rows(*columns: np.ndarray) -> Any:
