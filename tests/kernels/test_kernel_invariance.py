@@ -50,7 +50,7 @@ def mixture_errors(kernel, moved=moved):
     return np.concatenate([errors_of_moments(new, mean, covariance), of_weights])
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
+@pytest.mark.parametrize("kernel", [*KERNELS, HMC(4.0, 3, 0.05)], ids=[*NAMES, "jittered"])
 def test_exact_draws_of_a_mixture_stay_exact(kernel):
     assert np.all(mixture_errors(kernel) < N_ERRORS)
 
@@ -161,3 +161,22 @@ def test_step_sizes_must_be_positive_and_finite(make, bad):
 def test_hmc_takes_at_least_one_leapfrog_step():
     with pytest.raises(InvalidInputError, match="at least 1, got 0"):
         HMC(0.1, 0)
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.5, 1.5, np.nan])
+def test_the_smallest_step_is_a_share_of_the_largest(bad):
+    with pytest.raises(InvalidInputError, match="smallest_step must be in"):
+        HMC(0.1, 3, bad)
+
+
+def test_jittered_steps_get_through_where_their_largest_is_unstable():
+    # Leapfrog is stable on N(0, 1) for steps below 2: of those log-uniform in [0.2, 20], half are.
+    path = AnnealingPath(FlatReference(), LogDensity(lambda y: -0.5 * jnp.sum(y**2), 1), jnp.zeros(1))
+    start = jax.random.normal(jax.random.key(11), (N_CHAINS, 1))
+
+    def share_moved(kernel):
+        new = jax.vmap(lambda k, y: kernel.step(k, path.evaluate(y)[0], path.at(jnp.asarray(1.0)))[0].position)
+        return float(np.mean(np.asarray(jax.jit(new)(jax.random.split(jax.random.key(12), N_CHAINS), start)) != start))
+
+    assert share_moved(HMC(20.0, 8)) < 0.01
+    assert 0.35 < share_moved(HMC(20.0, 8, 0.01)) < 0.55

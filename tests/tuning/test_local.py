@@ -19,11 +19,11 @@ def always_slow(monkeypatch):
     monkeypatch.setattr(local, "VERY_SLOW", 0.0)
 
 
-def trial_of(density, limit=None):
+def trial_of(density, limit=None, kind=local.try_local):
     account = Account(limit)
     look = first_look(density, np.zeros(density.dim), jax.random.key(0), account, scale=1.0)
     made = int(account.spent.count)
-    return local.try_local(density, look, jax.random.key(1), account, lambda s: None), account, made
+    return kind(density, look, jax.random.key(1), account, lambda s: None), account, made
 
 
 def anisotropic(x):
@@ -57,6 +57,34 @@ def test_fast_local_moves_leave_the_matter_to_tempering():
 def test_the_account_is_never_overdrawn(always_slow):
     for limit in (3000, 12_000, 30_000, 60_000):
         _, account, _ = trial_of(LogDensity(anisotropic, 10), limit)
+        assert account.spent.count <= limit
+
+
+def banana(x):
+    return -0.5 * x[0] ** 2 - 0.5 * (x[1] - x[0] ** 2) ** 2 / 0.01
+
+
+def test_jittered_trajectories_get_along_a_curved_ridge_where_others_are_stuck():
+    assert trial_of(LogDensity(banana, 2))[0] is None
+    trial, account, made = trial_of(LogDensity(banana, 2), kind=local.try_jittered)
+    assert trial is not None
+    assert trial.kernel.is_jittered
+    assert trial.memory <= local.FORGOTTEN
+    assert account.spent.count > made
+    x = trial.positions @ np.asarray(trial.chart.scale_tril).T + np.asarray(trial.chart.shift)
+    # The ends are draws: their mean is within five standard errors of E x₂ = 1, of 32 with variance 2.01.
+    assert abs(x[:, 1].mean() - 1) < 5 * np.sqrt(2.01 / 32)
+
+
+def test_jittered_trajectories_are_not_tried_where_annealing_is_easy():
+    trial, account, made = trial_of(LogDensity(anisotropic, 10), kind=local.try_jittered)
+    assert trial is None
+    assert account.spent.count == made
+
+
+def test_jittered_trajectories_never_overdraw_the_account():
+    for limit in (90_000, 200_000, 400_000):
+        _, account, _ = trial_of(LogDensity(banana, 2), limit, local.try_jittered)
         assert account.spent.count <= limit
 
 

@@ -34,16 +34,24 @@ class Noise(NamedTuple):
         Standard normal: the proposal's noise, or the momentum.
     uniform : Array, shape (...)
         Uniform in [0, 1): decides on acceptance.
+    jitter : Array, shape (...), or None
+        Uniform in [0, 1): chooses the step size of kernels that vary theirs.
     """
 
     normal: Array
     uniform: Array
+    jitter: Array | None = None
 
 
-def draw_noise(rng_key: PRNGKey, batch: tuple[int, ...], dim: int, dtype: np.dtype) -> Noise:
+def draw_noise(
+    rng_key: PRNGKey, batch: tuple[int, ...], dim: int, dtype: np.dtype, *, is_jittered: bool = False
+) -> Noise:
     """Draw the randomness of a batch of kernel steps at once: far cheaper than from a key for each."""
     key_normal, key_uniform = jax.random.split(rng_key)
-    return Noise(jax.random.normal(key_normal, (*batch, dim), dtype), jax.random.uniform(key_uniform, batch, dtype))
+    normal, uniform = jax.random.normal(key_normal, (*batch, dim), dtype), jax.random.uniform(key_uniform, batch, dtype)
+    if not is_jittered:
+        return Noise(normal, uniform)
+    return Noise(normal, uniform, jax.random.uniform(jax.random.fold_in(rng_key, 1), batch, dtype))
 
 
 class AbstractKernel(eqx.Module):
@@ -66,7 +74,8 @@ class AbstractKernel(eqx.Module):
     def step(self, rng_key: PRNGKey, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
         """Take one step from a cached point."""
         position = point.position
-        return self.move(draw_noise(rng_key, (), position.shape[0], position.dtype), point, density)
+        noise = draw_noise(rng_key, (), position.shape[0], position.dtype, is_jittered=self.is_jittered)
+        return self.move(noise, point, density)
 
     @abc.abstractmethod
     def move(self, noise: Noise, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
@@ -75,6 +84,11 @@ class AbstractKernel(eqx.Module):
     @abc.abstractmethod
     def scaled(self, factor: Array) -> "AbstractKernel":
         """Return the kernel for coordinates that are `factor` times as large."""
+
+    @property
+    def is_jittered(self) -> bool:
+        """Whether the step size varies at random, for which the noise then has a number."""
+        return False
 
     @property
     @abc.abstractmethod

@@ -21,18 +21,30 @@ class HMC(AbstractKernel):
         Leapfrog step, in the coordinates' units.
     num_integration_steps
         Leapfrog steps, each one value-and-gradient evaluation.
+    smallest_step
+        Each trajectory's step size is `step_size` times a factor drawn log-uniformly from this to 1. Below 1,
+        trajectories get through where the density's scale varies manyfold from place to place.
+
+    Raises
+    ------
+    InvalidInputError
+        A bad step size or number of steps, or `smallest_step` outside (0, 1].
 
     Notes
     -----
-    Duane et al. 1987; optimal acceptance .651, Beskos et al. 2013.
+    Duane et al. 1987; optimal acceptance .651, Beskos et al. 2013; random step sizes, Neal 2011, section 4.2.
     """
 
     step_size: Array
     num_integration_steps: Array
+    smallest_step: float = eqx.field(static=True)
     target_acceptance: ClassVar[float] = 0.651
     needs_gradient: ClassVar[bool] = True
 
-    def __init__(self, step_size: float | Array, num_integration_steps: int | Array):
+    def __init__(self, step_size: float | Array, num_integration_steps: int | Array, smallest_step: float = 1.0):
+        if not 0 < smallest_step <= 1:
+            raise InvalidInputError(f"smallest_step must be in (0, 1], got {smallest_step}.")
+        self.smallest_step = float(smallest_step)
         self.step_size = check_step_size(step_size)
         if not isinstance(num_integration_steps, jax.core.Tracer) and int(num_integration_steps) < 1:
             raise InvalidInputError(f"num_integration_steps must be at least 1, got {num_integration_steps}.")
@@ -41,6 +53,9 @@ class HMC(AbstractKernel):
     def move(self, noise: Noise, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
         """Take one step with the given randomness."""
         epsilon = self.step_size.astype(point.position.dtype)
+        if self.is_jittered:
+            assert noise.jitter is not None
+            epsilon = epsilon * jnp.asarray(self.smallest_step, epsilon.dtype) ** noise.jitter
         momentum = noise.normal
 
         def leapfrog(_: IntScalar, carry: tuple[Point, Array, Evaluations]) -> tuple[Point, Array, Evaluations]:
@@ -59,6 +74,11 @@ class HMC(AbstractKernel):
     def scaled(self, factor: Array) -> "HMC":
         """Return the kernel for coordinates that are `factor` times as large."""
         return eqx.tree_at(lambda k: k.step_size, self, self.step_size * factor)
+
+    @property
+    def is_jittered(self) -> bool:
+        """Whether `smallest_step` is below 1."""
+        return self.smallest_step < 1
 
     @property
     def evaluations_per_step(self) -> int:

@@ -219,7 +219,13 @@ class NRPT(AbstractStage):
             return kernel.move(noise, point, path.at(beta))
 
         first = 1 if self.reference.is_proper else 0
-        noise = draw_noise(key_noise, (self.n_replicas - first,), path.anchor.shape[0], path.anchor.dtype)
+        noise = draw_noise(
+            key_noise,
+            (self.n_replicas - first,),
+            path.anchor.shape[0],
+            path.anchor.dtype,
+            is_jittered=self.kernel.is_jittered,
+        )
         moving = jax.tree.map(lambda a: a[first:], points)
         moved, info = jax.vmap(move)(noise, moving, betas[first:], step_sizes[first:])
         jump = jnp.sum((moved.position - moving.position) ** 2, axis=1)

@@ -1,8 +1,8 @@
 """Choices made on a small pilot group of chains, then frozen."""
 
-from cdsampler.tuning._autotune import RESTARTS_PER_DRAW as RESTARTS_PER_DRAW
 from cdsampler.tuning._autotune import make_plan as make_plan
 from cdsampler.tuning._checks import Checks as Checks
+from cdsampler.tuning._freezing import RESTARTS_PER_DRAW as RESTARTS_PER_DRAW
 from cdsampler.tuning._mode import Mode as Mode
 from cdsampler.tuning._mode import find_mode as find_mode
 from cdsampler.tuning._pilot import Pilot as Pilot

@@ -6,18 +6,19 @@ import jax
 import numpy as np
 
 from cdsampler.charts import AffineChart, TransformedLogDensity
-from cdsampler.density import AbstractLogDensity, coordinate_names
+from cdsampler.density import AbstractLogDensity
 from cdsampler.errors import InvalidInputError
 from cdsampler.kernels import HMC, MALA, AbstractKernel
 from cdsampler.paths import GaussianReference, equal_rejection_schedule
 from cdsampler.tuning._account import Account
 from cdsampler.tuning._annealing import anneal
-from cdsampler.tuning._checks import Checks, take_checks
+from cdsampler.tuning._checks import take_checks
 from cdsampler.tuning._draws import Draws
-from cdsampler.tuning._first_look import FirstLook, find_anchor, first_look
+from cdsampler.tuning._first_look import evaluate_all, find_anchor, first_look
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
-from cdsampler.tuning._learning import learn, mixture_of
-from cdsampler.tuning._local import LocalTrial, try_local
+from cdsampler.tuning._freezing import frozen, frozen_local
+from cdsampler.tuning._learning import learn
+from cdsampler.tuning._local import LocalTrial, try_jittered, try_local
 from cdsampler.tuning._plan import Plan, RoundSummary
 from cdsampler.tuning._rounds import interpolated_steps
 from cdsampler.tuning._scan import scan
@@ -36,13 +37,8 @@ from cdsampler.tuning._tempering import (
 N_PILOT_CHAINS = 64
 # Tuning gets this share of a limited budget, and shrinks its groups below this many evaluations.
 TUNING_SHARE, FULL_EFFORT = 0.4, 40_000
-# Restarts that the burn-in waits for, and between two draws of one chain.
-BURN_IN_RESTARTS, RESTARTS_PER_DRAW = 3.0, 2.0
-MAX_TRANSPORT_STEPS = 64
 # Trajectory lengths of HMC that are tried where MALA mixes slowly.
 TRAJECTORIES = (4, 12)
-# Autocorrelation times before the first draw of chains that start where the pilot's had forgotten their starts.
-BURN_IN_LOCAL = 2
 
 
 def make_plan(
@@ -98,15 +94,19 @@ def make_plan(
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 2**32 - 1), 3)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(keys[2])))
     key_mode, key_survey = jax.random.split(keys[0])
+    kernel: AbstractKernel = MALA(1.0)
+    ridge = None
     centre = find_anchor(density, start, scale, key_mode, account) if anchor is None else anchor
     if reference_scale is None:
         look = first_look(density, centre, key_survey, account, scale=scale, effort=effort)
-        local = None
         if n_replicas is None:
             local = try_local(density, look, jax.random.fold_in(keys[1], 2**31), account, on_round)
-        if local is not None:
-            return _frozen_local(density, look, local, account)
+            if local is not None:
+                return frozen_local(density, look, local, account)
+        ridge = try_jittered(density, look, jax.random.fold_in(keys[1], 2**31 + 1), account, on_round)
         found = survey(look, key_survey, account, effort=effort)
+        if ridge is not None:
+            found, kernel = _with_ridge(found, ridge, account), ridge.kernel
     else:
         found = _forced(density, centre, reference_scale, key_survey, account, effort, rng)
     n_chains = max(2 * int(effort * N_PILOT_CHAINS / 2), 8)
@@ -116,12 +116,12 @@ def make_plan(
     draws, surprise, learned = found.draws, 0.0, None
     wide = _wide_ladder(found, n_replicas)
     if reference_scale is None:
-        learned, draws, surprise = learn(pilot, found, rng)
+        learned, draws, surprise = learn(pilot, found, kernel, rng)
     ladder = wide if learned is None or _is_cheaper(wide, learned) else learned
     starts = spread_starts(draws, ladder.fit or found.fit, n_chains // 2, rng)
     length = _first_length(ladder)
     account.release()
-    verified = verify(pilot, ladder, MALA(1.0), starts, length)
+    verified = verify(pilot, ladder, kernel, starts, length)
     if verified is None:
         spent, round_cost = int(account.spent.count), n_chains * len(ladder.betas) * (length + len(ladder.betas) + 1)
         raise InvalidInputError(
@@ -129,9 +129,19 @@ def make_plan(
             f"evaluations and can't pay for a round of {n_chains} chains with {len(ladder.betas)} replicas. Allow "
             f"about {int((spent + round_cost) / TUNING_SHARE)}."
         )
-    kernel, verified = _faster_kernel(pilot, verified, starts, found.fit)
+    if isinstance(kernel, MALA):
+        kernel, verified = _faster_kernel(pilot, verified, starts, found.fit)
     checks = take_checks(found, verified, draws, surprise, density, rng)
-    return _frozen(density, found, verified, kernel, pilot, checks)
+    return frozen(density, found, verified, kernel, pilot, checks, ridge)
+
+
+def _with_ridge(found: Survey, ridge: LocalTrial, account: Account) -> Survey:
+    """Return the survey with the ends of chains that got along where annealed ones didn't."""
+    positions = jax.vmap(found.chart.to_chart)(jax.vmap(lambda q: ridge.chart.to_target(q)[0])(ridge.positions))
+    points, cost = evaluate_all(found.density, positions.astype(found.density.dtype))
+    account.charge(cost)
+    ends = np.asarray(points.position, np.float64), np.asarray(points.target.log_density, np.float64)
+    return found._replace(draws=found.draws.joined(*ends, np.arange(len(positions))))
 
 
 def _forced(
@@ -222,82 +232,3 @@ def _faster_kernel(
         return best, verified
     again = verify(pilot, trial_ladder, best, starts, _first_length(ladder))
     return (MALA(1.0), verified) if again is None else (best, again)
-
-
-def _frozen_local(density: AbstractLogDensity, look: FirstLook, local: LocalTrial, account: Account) -> Plan:
-    thinning = int(np.ceil(local.tau))
-    typical = float(np.max(np.abs(local.log_density)))
-    checks = Checks(
-        is_bounded=look.scanned.is_bounded,
-        resolution=float(np.finfo(density.dtype).eps) * typical,
-        smallest_acceptance=local.acceptance,
-        memory=local.memory,
-    )
-    return Plan(
-        names=coordinate_names(density),
-        shift=np.asarray(local.chart.shift, dtype=np.float64),
-        scale_tril=np.asarray(local.chart.scale_tril, dtype=np.float64),
-        centre=np.zeros(density.dim),
-        width=1.0,
-        mixture=None,
-        betas=np.ones(1),
-        step_sizes=np.asarray([local.kernel.step_size], dtype=np.float64),
-        rejection=np.zeros(0),
-        kernel="hmc",
-        num_integration_steps=local.kernel.evaluations_per_step,
-        restart_rate=1 / local.tau,
-        burn_in=BURN_IN_LOCAL * thinning,
-        thinning=thinning,
-        n_transport=0,
-        transport_step=0.0,
-        walk=np.zeros((0, 1), np.int64),
-        starts=local.positions,
-        rounds=local.rounds,
-        checks=checks,
-        value_evaluations=int(account.spent.value),
-        gradient_evaluations=int(account.spent.gradient),
-    )
-
-
-def _frozen(
-    density: AbstractLogDensity,
-    found: Survey,
-    verified: Verified,
-    kernel: AbstractKernel,
-    pilot: PilotGroup,
-    checks: Checks,
-) -> Plan:
-    ladder, measured = verified.ladder, verified.measured
-    length = kernel.evaluations_per_step
-    is_mala = isinstance(kernel, MALA)
-    cold_step = float(measured.step_sizes[-1])
-    langevin = cold_step if is_mala else 0.5 * cold_step**2
-    tau = local_autocorrelation(float(measured.jump[-1]), found.fit.local_variance())
-    n_transport = int(np.clip(np.ceil(tau * length), 1, MAX_TRANSPORT_STEPS))
-    per_restart = 1 / verified.restart_rate if verified.restart_rate > 0 else 16.0 * len(ladder.betas)
-    ramp = len(ladder.betas) - 1
-    spent = pilot.account.spent
-    return Plan(
-        names=coordinate_names(density),
-        shift=np.asarray(found.chart.shift, dtype=np.float64),
-        scale_tril=np.asarray(found.chart.scale_tril, dtype=np.float64),
-        centre=found.centre,
-        width=float(found.width),
-        mixture=None if ladder.fit is None else mixture_of(ladder.fit),
-        betas=ladder.betas,
-        step_sizes=measured.step_sizes,
-        rejection=measured.rejection,
-        kernel="mala" if is_mala else "hmc",
-        num_integration_steps=length,
-        restart_rate=verified.restart_rate,
-        burn_in=ramp + int(np.ceil(BURN_IN_RESTARTS * per_restart)),
-        thinning=max(1, int(np.ceil(RESTARTS_PER_DRAW * per_restart))),
-        n_transport=n_transport,
-        transport_step=langevin,
-        walk=measured.walk,
-        starts=None,
-        rounds=tuple(pilot.rounds),
-        checks=checks,
-        value_evaluations=int(spent.value),
-        gradient_evaluations=int(spent.gradient),
-    )

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cdsampler.kernels import MALA
+from cdsampler.kernels import MALA, AbstractKernel
 from cdsampler.paths import MixtureReference
 from cdsampler.tuning._draws import Draws
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
@@ -51,7 +51,7 @@ class Learned(NamedTuple):
     surprise: float
 
 
-def learn(pilot: PilotGroup, survey: Survey, rng: np.random.Generator) -> Learned:
+def learn(pilot: PilotGroup, survey: Survey, kernel: AbstractKernel, rng: np.random.Generator) -> Learned:
     """Let a mixture reference learn from its own tempered draws, round after round.
 
     Parameters
@@ -60,22 +60,25 @@ def learn(pilot: PilotGroup, survey: Survey, rng: np.random.Generator) -> Learne
         Charged for the rounds.
     survey
         Its draws are the first particles.
+    kernel
+        Local kernel. MALA's steps start at the survey's size.
     rng
     """
     draws, fit, surprise = survey.draws, survey.fit, 0.0
-    step = float(survey.annealed.step_sizes[-1]) if survey.annealed is not None else pilot.density.dim ** (-1 / 3)
+    step = _first_step(survey, kernel)
     n = pilot.n_replicas or FIRST_REPLICAS
     ladder = Ladder(_reference(fit), fit, np.linspace(0, 1, n), np.full(n, step), np.zeros(n - 1))
     is_measured, stretch, log_z = False, 1.0, np.inf
     for number in range(MAX_ROUNDS):
         starts = spread_starts(draws, fit, pilot.n_chains, rng)
-        measured = pilot.run("learn", ladder, MALA(1.0), int(stretch * FIRST_ROUND) * 2**number, starts)
+        measured = pilot.run("learn", ladder, kernel, int(stretch * FIRST_ROUND) * 2**number, starts)
         if measured is None:
             break
         is_measured = True
         n_kept, n_chains, dim = measured.cold.shape
         cold, cold_log_density = measured.cold.reshape(-1, dim), measured.cold_log_density.reshape(-1)
-        is_covered = _is_covered(fit, cold, cold_log_density)
+        # Jittered trajectories leave thin places by themselves.
+        is_covered = kernel.is_jittered or _is_covered(fit, cold, cold_log_density)
         surprise = fit.wide_share(np.unique(cold, axis=0))
         draws = draws.joined(cold, cold_log_density, np.tile(np.arange(n_chains), n_kept))
         fit = fit_mixture(draws.positions, draws.chains, survey.centre, survey.width, rng, groups=draws.groups)
@@ -90,6 +93,12 @@ def learn(pilot: PilotGroup, survey: Survey, rng: np.random.Generator) -> Learne
         if number >= 1 and is_steady and is_covered and surprise <= FEW_SURPRISES and not is_worth_it:
             break
     return Learned(ladder if is_measured else None, draws, surprise)
+
+
+def _first_step(survey: Survey, kernel: AbstractKernel) -> float:
+    if not isinstance(kernel, MALA):
+        return float(kernel.step_size)
+    return float(survey.annealed.step_sizes[-1]) if survey.annealed is not None else survey.density.dim ** (-1 / 3)
 
 
 def _is_covered(fit: MixtureFit, positions: np.ndarray, log_density: np.ndarray) -> bool:

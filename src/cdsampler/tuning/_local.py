@@ -37,8 +37,13 @@ FORGOTTEN, FORGOTTEN_ON_AVERAGE, STEADY = 0.7, 0.45, 1.6
 # In chains twice as long, the ratio of the variance within chains to that between them is twice as large; in chains
 # that are stuck it stays as it was, and nearly all of the variance is between them.
 LEAST_GROWTH, STUCK, FIRST_ROUND, MOST_ROUNDS = 1.25, 0.97, 16, 10
+# Trajectories of the first round after which chains may be called stuck; with jittered steps, most of which are short.
+PATIENCE, JITTERED_PATIENCE = 64, 256
 # A tempering would need a ladder as long as this.
 MANY_TEMPERATURES = 100
+# Trajectories with jittered steps, for densities whose scale varies from place to place: leapfrog steps, and the
+# smallest step as a share of the largest.
+JITTERED, SMALLEST_STEP = 64, 0.03
 # Of what the account still allows.
 LARGEST_SHARE = 0.95
 
@@ -117,7 +122,7 @@ def try_local(
     end = int(account.spent.count) + LARGEST_SHARE * account.left_with_reserve
     candidates: list[_Candidate] = []
     keys = jax.random.split(rng_key, 4 + MOST_ROUNDS)
-    starts = jax.vmap(lambda q: look.chart.to_target(q)[0])(jnp.asarray(_starts(look, keys[3]), density.dtype))
+    starts = _starts(density, look, look.scanned.ends, keys[3])
     scale = np.maximum(np.asarray(starts, np.float64).std(axis=0), 1e-300)
     charts = (look.chart, AffineChart(np.asarray(starts, np.float64).mean(axis=0), np.diag(scale)))
     if int(account.spent.count) + N_CHAINS * (2 + 2 * TRIAL * SHORT) > end:
@@ -135,19 +140,52 @@ def try_local(
     return _verified(best, keys[4:], account, end, on_round)
 
 
+def try_jittered(
+    density: AbstractLogDensity,
+    look: FirstLook,
+    rng_key: PRNGKey,
+    account: Account,
+    on_round: Callable[[RoundSummary], None],
+) -> LocalTrial | None:
+    """Run trajectories of random step sizes where annealing is hard; None if it isn't, or starts aren't forgotten.
+
+    Along a curved ridge or down a funnel, trajectories of any one step size are stuck in some places.
+
+    Parameters
+    ----------
+    density, look, rng_key, account, on_round
+        As for `try_local`.
+    """
+    if not _is_long(look) or len(look.scanned.positions) == 0:
+        return None
+    end = int(account.spent.count) + LARGEST_SHARE * account.left
+    if int(account.spent.count) + N_CHAINS * JITTERED * (_trial_length(JITTERED) + 2 * FIRST_ROUND) > end:
+        return None
+    keys = jax.random.split(rng_key, 2 + MOST_ROUNDS)
+    seen = TransformedLogDensity(density, look.chart)
+    points, cost = evaluate_all(seen, jax.vmap(look.chart.to_chart)(_starts(density, look, look.scanned.positions, keys[0])))
+    account.charge(cost)
+    kernel = HMC(density.dim**-0.25, JITTERED, SMALLEST_STEP)
+    return _verified(_tried(seen, points, kernel, keys[1], account), keys[2:], account, end, on_round)
+
+
 def _is_slow(look: FirstLook) -> bool:
     """Return whether MALA takes long to forget where it was, or annealing took many temperatures."""
     jump = 2 * look.scanned.step_size * MALA.target_acceptance * look.density.dim
-    is_long = look.scanned.n_temperatures > MANY_TEMPERATURES
-    return is_long or local_autocorrelation(jump, look.fit().local_variance()) > VERY_SLOW
+    return _is_long(look) or local_autocorrelation(jump, look.fit().local_variance()) > VERY_SLOW
 
 
-def _starts(look: FirstLook, rng_key: PRNGKey) -> np.ndarray:
-    """Return starts of which a few are at the mode, and the others wherever annealed chains ended."""
+def _is_long(look: FirstLook) -> bool:
+    return look.scanned.n_temperatures > MANY_TEMPERATURES
+
+
+def _starts(density: AbstractLogDensity, look: FirstLook, ends: np.ndarray, rng_key: PRNGKey) -> Array:
+    """Return starts of which a few are at the mode, and the others where annealed chains ended."""
     at_mode = look.draws.positions[np.flatnonzero(look.draws.groups == 0)[:N_FROM_MODE]]
-    ends, rng = look.scanned.ends, np.random.default_rng(np.asarray(jax.random.key_data(rng_key)))
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(rng_key)))
     order = np.concatenate([rng.permutation(len(ends)) for _ in range(-(-N_CHAINS // len(ends)))])
-    return np.concatenate([at_mode, ends[order[: N_CHAINS - len(at_mode)]]])
+    starts = np.concatenate([at_mode, ends[order[: N_CHAINS - len(at_mode)]]])
+    return jax.vmap(lambda q: look.chart.to_target(q)[0])(jnp.asarray(starts, density.dtype))
 
 
 def _trial_length(length: int) -> int:
@@ -185,6 +223,7 @@ def _verified(
     Where the account ends first, chains that do forget are still worth more than a tempering that it can't pay for.
     """
     points, kernel, n = best.points, best.kernel, FIRST_ROUND
+    patience = JITTERED_PATIENCE if kernel.is_jittered else PATIENCE
     per_step = kernel.evaluations_per_step
     rounds: list[RoundSummary] = []
     trial: LocalTrial | None = None
@@ -205,7 +244,7 @@ def _verified(
         is_steady = last is not None and trial.tau <= STEADY * last.tau
         if trial.memory <= FORGOTTEN and shares.mean() <= FORGOTTEN_ON_AVERAGE and is_steady:
             return trial
-        if n >= 4 * FIRST_ROUND and last is not None and _is_stuck(last, trial, shares):
+        if n >= patience and last is not None and _is_stuck(last, trial, shares):
             return None
         n *= 2
     return None
@@ -257,7 +296,7 @@ def _trajectories(
 
     def body(i: Array, carry: Any) -> Any:
         at, current, moments, made = carry
-        noise = draw_noise(jax.random.fold_in(rng_key, i), (n,), dim, dtype)
+        noise = draw_noise(jax.random.fold_in(rng_key, i), (n,), dim, dtype, is_jittered=current.is_jittered)
         moved, info = jax.vmap(lambda z, p: current.move(z, p, tempered))(noise, at)
         acceptance = jnp.mean(info.acceptance_prob)
         gain = jnp.where(i < n_adapt, 2.0 * jnp.maximum(1.0 + i - n_adapt // 2, 1.0) ** -0.6, 0.0)

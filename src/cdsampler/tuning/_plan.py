@@ -18,7 +18,7 @@ from cdsampler.paths import AbstractReference, GaussianReference, MixtureReferen
 from cdsampler.samplers import CDS, NRPT, AbstractSampler, LocalChain, constant_step_variances
 from cdsampler.tuning._checks import Checks
 
-FORMAT = 4
+FORMAT = 5
 
 
 class RoundSummary(NamedTuple):
@@ -75,6 +75,8 @@ class Plan:
         "mala" or "hmc".
     num_integration_steps : int
         Leapfrog steps of HMC.
+    smallest_step : float
+        Of HMC's random step sizes, as a share of the largest; 1 if they are all alike.
     restart_rate : float
         Restarts per step and chain.
     burn_in : int
@@ -107,6 +109,7 @@ class Plan:
     rejection: np.ndarray
     kernel: str
     num_integration_steps: int
+    smallest_step: float
     restart_rate: float
     burn_in: int
     thinning: int
@@ -164,7 +167,7 @@ class Plan:
     def local_kernel(self) -> AbstractKernel:
         """Return the kernel of stage 1."""
         steps = jnp.asarray(self.step_sizes if self.starts is None else self.step_sizes[-1])
-        return MALA(steps) if self.kernel == "mala" else HMC(steps, self.num_integration_steps)
+        return MALA(steps) if self.kernel == "mala" else HMC(steps, self.num_integration_steps, self.smallest_step)
 
     def sampler(self) -> AbstractSampler:
         """Return the sampler in chart coordinates: tempering, then the Metropolised SDE; or local chains alone."""
@@ -210,6 +213,8 @@ class Plan:
     def table(self) -> list[tuple[str, str]]:
         """Return the plan as rows of name and text."""
         kernel = "MALA" if self.kernel == "mala" else f"HMC with {self.num_integration_steps} leapfrog steps"
+        if self.smallest_step < 1:
+            kernel += f" of random size (from {self.smallest_step:g} of the step)"
         scales = np.sqrt(np.sum(self.scale_tril**2, axis=1))
         return [
             ("anchor", np.array2string(self.shift, precision=3, threshold=6, edgeitems=3)),

@@ -17,9 +17,10 @@ FIRST_WIDTH, LEAST_LAST_WIDTH, GREATEST_WIDTH = 3.0, 90.0, 1e6
 SCAN_MARGIN, N_SCAN = 3.0, 32
 # Annealed chains whose weight is this many nats below the best are stuck where the target has no mass.
 STUCK = 30.0
-# A wider reference whose best chain's weight is this many nats below a narrower one's has lost the mass altogether. In
-# hard but feasible annealings the weights scatter by hundreds of nats: the wider one may still have found more.
-LOST = 1000.0
+# A wider reference has lost the mass if both its chains' weights and the densities where they ended are this many nats
+# below a narrower one's. Neither alone would do: weights scatter by hundreds of nats in hard but feasible annealings,
+# and a wide mode of a high-dimensional target has a low density.
+LOST = 50.0
 
 
 class Scan(NamedTuple):
@@ -54,8 +55,8 @@ def scan(density: AbstractLogDensity, rng_key: PRNGKey, account: Account, effort
         every = annealed_from(density, origin, width, jax.random.fold_in(rng_key, number), n_chains, account)
         if every is not None:
             best = float(every.log_weights.max())
-            if best < kept.log_weight - LOST:
-                # Chains from so far out don't reach the mass any more: they say nothing of where it ends.
+            if has_lost_the_mass(every, kept):
+                # Chains from so far out don't reach it any more: they say nothing of where it ends.
                 return kept._replace(is_bounded=True, reach=width / 10**0.5)
             found = unstuck(every)
             needed = max(cover_of(found.positions)[1], 1e-30)
@@ -78,6 +79,14 @@ def scan(density: AbstractLogDensity, rng_key: PRNGKey, account: Account, effort
         width *= 10**0.5
         number += 1
     return kept
+
+
+def has_lost_the_mass(wider: Annealed, kept: Scan) -> bool:
+    """Whether chains from a wider reference ended where the target has next to nothing of what is known already."""
+    if not len(kept.log_density):
+        return False
+    lighter = wider.log_weights.max() < kept.log_weight - LOST
+    return bool(lighter and wider.log_density.max() < kept.log_density.min() - LOST)
 
 
 def annealed_from(
