@@ -52,6 +52,16 @@ def gaussian(x: jnp.ndarray) -> jnp.ndarray:
     return -0.5 * jnp.sum(x**2)
 
 
+def banana(x: jnp.ndarray) -> jnp.ndarray:
+    """Return the log density of x₁ ~ N(0, 1), x₂ ~ N(x₁², .01), unnormalised."""
+    return -0.5 * x[0] ** 2 - 0.5 * (x[1] - x[0] ** 2) ** 2 / 0.01
+
+
+def funnel(x: jnp.ndarray) -> jnp.ndarray:
+    """Return the log density of x₁ ~ N(0, 9), the others ~ N(0, exp x₁), unnormalised (Neal 2003)."""
+    return -(x[0] ** 2) / 18 - 0.5 * jnp.sum(x[1:] ** 2) * jnp.exp(-x[0]) - 0.5 * (x.shape[0] - 1) * x[0]
+
+
 def in_spike(x: np.ndarray) -> float:
     """Share of the spike; truth .9."""
     return float(np.mean(np.linalg.norm(x, axis=1) < 0.2))
@@ -75,6 +85,8 @@ LOUD: dict[str, tuple[Callable[[], LogDensity], dict[str, Any], Callable[[np.nda
         {"reference_scale": 30.0},
         lambda x: float(x.mean()),
     ),
+    "banana": (lambda: LogDensity(banana, 2), {}, lambda x: float(x[:, 1].mean())),
+    "funnel": (lambda: LogDensity(funnel, 4), {}, lambda x: float(x[:, 0].mean())),
     "gaussian-10": (lambda: LogDensity(gaussian, 10), {}, lambda x: float(x.std())),
     "gm-2": (lambda: benchmark.build_target("gm-2").density(), {}, lambda x: float(x.mean())),
 }

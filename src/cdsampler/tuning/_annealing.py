@@ -131,7 +131,7 @@ def anneal(
 
 
 def local_chains(
-    density: AbstractLogDensity, start: np.ndarray, rng_key: PRNGKey, *, n_chains: int, n_moves: int
+    density: AbstractLogDensity, start: np.ndarray, rng_key: PRNGKey, *, n_chains: int, n_moves: int, n_kept: int = 2
 ) -> tuple[np.ndarray, np.ndarray, Evaluations]:
     """Run MALA from one point; return positions, log densities and the cost, `n_moves * n_chains + 1` evaluations.
 
@@ -143,16 +143,18 @@ def local_chains(
     rng_key
     n_chains
     n_moves
-        Steps; the states at half time and at the end are returned, one after the other.
+        Steps.
+    n_kept
+        How many states of each chain are returned, at equal distances and one time after the other.
     """
     path = AnnealingPath(FlatReference(), density, jnp.asarray(start, density.dtype))
     point, made = _evaluate(path)
     check_bounded(made, point)
     points = jax.tree.map(lambda a: jnp.broadcast_to(a, (n_chains, *a.shape)), point)
     step, kept = jnp.asarray(density.dim ** (-1 / 3)), []
-    for half in range(2):
-        key = jax.random.fold_in(rng_key, half)
-        points, step, cost = _move(path, points, key, jnp.ones(()), step, jnp.int32(n_moves // 2))
+    for part in range(n_kept):
+        key = jax.random.fold_in(rng_key, part)
+        points, step, cost = _move(path, points, key, jnp.ones(()), step, jnp.int32(n_moves // n_kept))
         check_bounded(cost, points)
         made = made + cost
         kept.append(points)

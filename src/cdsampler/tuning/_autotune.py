@@ -12,9 +12,10 @@ from cdsampler.kernels import HMC, MALA, AbstractKernel
 from cdsampler.paths import GaussianReference, equal_rejection_schedule
 from cdsampler.tuning._account import Account
 from cdsampler.tuning._annealing import anneal
+from cdsampler.tuning._basins import evaluate_all
 from cdsampler.tuning._checks import take_checks
 from cdsampler.tuning._draws import Draws
-from cdsampler.tuning._first_look import evaluate_all, find_anchor, first_look
+from cdsampler.tuning._first_look import find_anchor, first_look
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
 from cdsampler.tuning._freezing import frozen, frozen_local
 from cdsampler.tuning._learning import learn

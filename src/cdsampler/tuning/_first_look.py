@@ -2,21 +2,19 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cdsampler._typing import Array, PRNGKey
+from cdsampler._typing import PRNGKey
 from cdsampler.charts import AffineChart, TransformedLogDensity
-from cdsampler.density import AbstractLogDensity, Evaluations, Point, check_bounded
+from cdsampler.density import AbstractLogDensity, check_bounded
 from cdsampler.errors import DensityError
-from cdsampler.paths import AnnealingPath, FlatReference
 from cdsampler.tuning._account import Account
 from cdsampler.tuning._annealing import local_chains
+from cdsampler.tuning._basins import climb, evaluate_all, find_basins
 from cdsampler.tuning._draws import Draws
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
-from cdsampler.tuning._mode import find_mode
 from cdsampler.tuning._scan import Scan, cover_of, scan
 from cdsampler.tuning._whitening import measure_curvature
 
@@ -35,12 +33,15 @@ class FirstLook(NamedTuple):
     draws : Draws
         Where chains ended, from the mode (group 0) and from the widest reference.
     scanned : Scan
+    basins : ndarray, shape (n_basins, dim)
+        Modes that climbs from beyond the reach of annealing found, the best first; none where it reaches everything.
     """
 
     chart: AffineChart
     density: TransformedLogDensity
     draws: Draws
     scanned: Scan
+    basins: np.ndarray
 
     def fit(self) -> MixtureFit:
         """Fit a mixture to the draws."""
@@ -90,7 +91,8 @@ def first_look(
     draws = draws.joined(
         scanned.positions, scanned.log_density, np.arange(len(scanned.positions)), -1, scanned.roughness
     )
-    return FirstLook(chart, seen, draws, scanned)
+    basins = find_basins(seen, scanned.reach, jax.random.fold_in(keys[2], 2**31), account, effort)
+    return FirstLook(chart, seen, draws, scanned, basins)
 
 
 def find_anchor(
@@ -146,23 +148,6 @@ def _starting_point(
     )
 
 
-@eqx.filter_jit
-def evaluate_all(density: AbstractLogDensity, positions: Array) -> tuple[Point, Evaluations]:
-    """Return values and gradients at positions, shape (n, dim), and the cost: n evaluations."""
-    path = AnnealingPath(FlatReference(), density, positions[0])
-    points, costs = jax.vmap(path.evaluate)(positions)
-    return points, costs.sum()
-
-
-def climb(density: AbstractLogDensity, start: np.ndarray, account: Account) -> np.ndarray:
-    """Return the mode above a point, as far as a twentieth of the account takes the search."""
-    limit = account.share(0.05)
-    ceiling = 200 + 5 * density.dim
-    mode = find_mode(density, start, max_evaluations=ceiling if limit is None else max(1, min(limit, ceiling)))
-    account.charge(mode.evaluations)
-    return mode.position
-
-
 def around(
     density: AbstractLogDensity,
     mode: np.ndarray,
@@ -171,12 +156,16 @@ def around(
     account: Account,
     effort: float,
     draws: Draws,
+    n_parts: int = 1,
 ) -> Draws:
-    """Add draws of chains that start at a mode and never leave its neighbourhood but by moving locally."""
+    """Add draws of chains that start at a mode and never leave its neighbourhood but by moving locally.
+
+    Each part has 32 moves, or 8 where the account is short.
+    """
     n = max(int(effort * N_LOCAL), 4)
-    n_moves = 32 if account.affords(40 * 32 * n) else 8
+    n_moves = n_parts * (32 if account.affords(40 * 32 * n * n_parts) else 8)
     if not account.affords(n_moves * n + 1):
         return draws.joined(mode[None], np.full(1, -np.inf), np.zeros(1, np.int64), group)
-    positions, log_density, cost = local_chains(density, mode, rng_key, n_chains=n, n_moves=n_moves)
+    positions, log_density, cost = local_chains(density, mode, rng_key, n_chains=n, n_moves=n_moves, n_kept=2 * n_parts)
     account.charge(cost)
     return draws.joined(positions, log_density, np.tile(np.arange(n), len(positions) // n), group)

@@ -20,13 +20,18 @@ from cdsampler.density import AbstractLogDensity, Evaluations, Point, check_boun
 from cdsampler.kernels import HMC, MALA, draw_noise
 from cdsampler.paths import AnnealingPath, FlatReference
 from cdsampler.tuning._account import Account
-from cdsampler.tuning._first_look import FirstLook, evaluate_all
+from cdsampler.tuning._agreement import energy_test
+from cdsampler.tuning._basins import evaluate_all
+from cdsampler.tuning._first_look import FirstLook
 from cdsampler.tuning._plan import RoundSummary
 from cdsampler.tuning._slowness import VERY_SLOW, local_autocorrelation
 
-N_CHAINS, N_FROM_MODE = 32, 2
+N_CHAINS, N_FROM_MODE, N_FROM_BASINS = 32, 2, 8
 # Leapfrog steps of the trajectories that are tried: the shorter in either coordinates, the longer in the better.
 SHORT, LONG = 16, 48
+# Mean squared jumps see mostly the fast coordinates, which short trajectories serve as well; the slow ones, on which
+# the distance between draws depends, gain with length. So the longer must cost clearly more to be left out.
+CLEARLY_DEARER = 1.25
 # Trajectories of a trial: half of them adapt the step size.
 TRIAL = 16
 # Above the optimum for a product density: rejections cost most where the density is rugged.
@@ -39,6 +44,8 @@ FORGOTTEN, FORGOTTEN_ON_AVERAGE, STEADY = 0.7, 0.45, 1.6
 LEAST_GROWTH, STUCK, FIRST_ROUND, MOST_ROUNDS = 1.25, 0.97, 16, 10
 # Trajectories of the first round after which chains may be called stuck; with jittered steps, most of which are short.
 PATIENCE, JITTERED_PATIENCE = 64, 256
+# Chains from other basins are elsewhere if the permutation test's p-value is below this.
+DIFFERENT = 0.001
 # A tempering would need a ladder as long as this.
 MANY_TEMPERATURES = 100
 # Trajectories with jittered steps, for densities whose scale varies from place to place: leapfrog steps, and the
@@ -79,12 +86,13 @@ class LocalTrial(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """Coordinates and a trajectory length, with the chains that tried them."""
+    """Coordinates and a trajectory length, with the chains that tried them; the first ones are from other basins."""
 
     density: TransformedLogDensity
     points: Point
     kernel: HMC
     cost: float
+    n_from_basins: int
 
 
 class _Moments(NamedTuple):
@@ -132,11 +140,13 @@ def try_local(
         points, cost = evaluate_all(seen, jax.vmap(chart.to_chart)(starts))
         account.charge(cost)
         kernel = HMC(0.5 * density.dim**-0.25, SHORT)
-        candidates.append(_tried(seen, points, kernel, key, account))
+        candidates.append(_tried(seen, points, kernel, key, account, _n_from_basins(look)))
     best = min(candidates, key=lambda c: c.cost)
     if int(account.spent.count) + N_CHAINS * _trial_length(LONG) * LONG <= end:
-        longer = _tried(best.density, best.points, HMC(best.kernel.step_size, LONG), keys[2], account)
-        best = min(best, longer, key=lambda c: c.cost)
+        longer = _tried(
+            best.density, best.points, HMC(best.kernel.step_size, LONG), keys[2], account, best.n_from_basins
+        )
+        best = longer if longer.cost <= CLEARLY_DEARER * best.cost else best
     return _verified(best, keys[4:], account, end, on_round)
 
 
@@ -156,17 +166,20 @@ def try_jittered(
     density, look, rng_key, account, on_round
         As for `try_local`.
     """
-    if not _is_long(look) or len(look.scanned.positions) == 0:
+    if not _is_long(look) or len(look.scanned.positions) == 0 or len(look.basins) > 0:
         return None
     end = int(account.spent.count) + LARGEST_SHARE * account.left
     if int(account.spent.count) + N_CHAINS * JITTERED * (_trial_length(JITTERED) + 2 * FIRST_ROUND) > end:
         return None
     keys = jax.random.split(rng_key, 2 + MOST_ROUNDS)
     seen = TransformedLogDensity(density, look.chart)
-    points, cost = evaluate_all(seen, jax.vmap(look.chart.to_chart)(_starts(density, look, look.scanned.positions, keys[0])))
+    points, cost = evaluate_all(
+        seen, jax.vmap(look.chart.to_chart)(_starts(density, look, look.scanned.positions, keys[0]))
+    )
     account.charge(cost)
     kernel = HMC(density.dim**-0.25, JITTERED, SMALLEST_STEP)
-    return _verified(_tried(seen, points, kernel, keys[1], account), keys[2:], account, end, on_round)
+    tried = _tried(seen, points, kernel, keys[1], account, _n_from_basins(look))
+    return _verified(tried, keys[2:], account, end, on_round)
 
 
 def _is_slow(look: FirstLook) -> bool:
@@ -179,12 +192,18 @@ def _is_long(look: FirstLook) -> bool:
     return look.scanned.n_temperatures > MANY_TEMPERATURES
 
 
+def _n_from_basins(look: FirstLook) -> int:
+    """Return how many of the chains, the first ones, start in basins that annealing doesn't reach."""
+    return N_FROM_BASINS if len(look.basins) else 0
+
+
 def _starts(density: AbstractLogDensity, look: FirstLook, ends: np.ndarray, rng_key: PRNGKey) -> Array:
-    """Return starts of which a few are at the mode, and the others where annealed chains ended."""
+    """Return starts of which a few are at the mode, some in other basins, and the rest where annealed chains ended."""
     at_mode = look.draws.positions[np.flatnonzero(look.draws.groups == 0)[:N_FROM_MODE]]
     rng = np.random.default_rng(np.asarray(jax.random.key_data(rng_key)))
     order = np.concatenate([rng.permutation(len(ends)) for _ in range(-(-N_CHAINS // len(ends)))])
-    starts = np.concatenate([at_mode, ends[order[: N_CHAINS - len(at_mode)]]])
+    basins = look.basins[np.resize(np.arange(len(look.basins)), _n_from_basins(look))]
+    starts = np.concatenate([basins, at_mode, ends[order[: N_CHAINS - len(basins) - len(at_mode)]]])
     return jax.vmap(lambda q: look.chart.to_target(q)[0])(jnp.asarray(starts, density.dtype))
 
 
@@ -194,7 +213,7 @@ def _trial_length(length: int) -> int:
 
 
 def _tried(
-    density: TransformedLogDensity, points: Point, kernel: HMC, rng_key: PRNGKey, account: Account
+    density: TransformedLogDensity, points: Point, kernel: HMC, rng_key: PRNGKey, account: Account, n_from_basins: int
 ) -> _Candidate:
     """Return a candidate with its evaluations for an independent draw, from mean squared jumps."""
     n = _trial_length(kernel.evaluations_per_step)
@@ -208,7 +227,7 @@ def _tried(
         local_autocorrelation(float(jump[part].sum()), max(float(variance[part].sum()), 1e-300))
         for part in (slice(-1, None), slice(0, -1))
     )
-    return _Candidate(density, points, kernel, tau * kernel.evaluations_per_step)
+    return _Candidate(density, points, kernel, tau * kernel.evaluations_per_step, n_from_basins)
 
 
 def _verified(
@@ -227,6 +246,7 @@ def _verified(
     per_step = kernel.evaluations_per_step
     rounds: list[RoundSummary] = []
     trial: LocalTrial | None = None
+    differed = False
     for key in keys:
         if int(account.spent.count) + N_CHAINS * per_step * n > end:
             return trial if len(rounds) > 1 else None
@@ -243,11 +263,27 @@ def _verified(
         last, trial = trial, _trial(best._replace(points=points, kernel=kernel), moments, shares, tau, rounds)
         is_steady = last is not None and trial.tau <= STEADY * last.tau
         if trial.memory <= FORGOTTEN and shares.mean() <= FORGOTTEN_ON_AVERAGE and is_steady:
-            return trial
+            if _basins_agree(moments, best.n_from_basins):
+                return trial
+            if differed:
+                return None
+            differed = True
         if n >= patience and last is not None and _is_stuck(last, trial, shares):
             return None
         n *= 2
     return None
+
+
+def _basins_agree(moments: _Moments, n_from_basins: int) -> bool:
+    """Return whether chains from basins that annealing doesn't reach are where the others are.
+
+    A few of many chains hardly add to the variance between them, wherever they are.
+    """
+    if n_from_basins == 0:
+        return True
+    means = np.asarray(moments.mean, np.float64)[:, None, :]
+    _, p = energy_test(means[:n_from_basins], means[n_from_basins:], np.random.default_rng(0))
+    return p >= DIFFERENT
 
 
 def _is_stuck(last: LocalTrial, trial: LocalTrial, shares: np.ndarray) -> bool:

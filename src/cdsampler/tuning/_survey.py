@@ -10,8 +10,9 @@ from cdsampler.charts import AffineChart, TransformedLogDensity
 from cdsampler.density import AbstractLogDensity
 from cdsampler.tuning._account import Account
 from cdsampler.tuning._annealing import Annealed
+from cdsampler.tuning._basins import climb
 from cdsampler.tuning._draws import Draws
-from cdsampler.tuning._first_look import FirstLook, around, climb
+from cdsampler.tuning._first_look import FirstLook, around
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
 from cdsampler.tuning._scan import annealed_from, cover_of, unstuck
 
@@ -20,6 +21,9 @@ WIDTH_MARGIN, WIDER = 2.0, 3.0
 N_EXPLORE, MAX_BATCHES = 192, 3
 # Draws this steep belong to a mode several times narrower than the first; draws within SAME of its widths are of it.
 STEEP, SAME, MAX_CLIMBS = 25.0, 6.0, 60
+# How many times as long as elsewhere chains look around in basins that annealing doesn't reach: what they find there is
+# all that the reference will know of them.
+IN_BASINS = 8
 # Exploration goes on while the estimated mass of unseen modes (Good and Turing) is above this.
 UNSEEN = 0.005
 
@@ -83,7 +87,7 @@ def survey(
     DensityError
         The log density is plus infinity somewhere.
     """
-    chart, seen, draws, scanned = look
+    chart, seen, draws, scanned, _ = look
     keys = jax.random.split(rng_key, 4)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(keys[0])))
     centre, needed = cover_of(scanned.positions) if len(scanned.positions) else cover_of(draws.positions)
@@ -111,6 +115,9 @@ def survey(
             break
         n_chains *= 2
     draws = _around_striking(seen, draws, keys[3], account, effort)
+    for number, basin in enumerate(look.basins):
+        key = jax.random.fold_in(keys[3], 999 + number)
+        draws = around(seen, basin, int(draws.groups.max()) + 1, key, account, effort, draws, IN_BASINS)
     fit = fit_mixture(draws.positions, draws.chains, centre, width, rng, groups=draws.groups)
     return Survey(chart, seen, centre, width, annealed, draws, fit, unseen, scanned.is_bounded)
 
