@@ -9,11 +9,14 @@ from cdsampler._typing import Array, PRNGKey
 from cdsampler.density import AbstractLogDensity, Evaluations, Point
 from cdsampler.paths import AnnealingPath, FlatReference
 from cdsampler.tuning._account import Account
-from cdsampler.tuning._mode import find_mode
+from cdsampler.tuning._mode import Mode, find_mode
 
-# Climbs, how many times farther out than annealing reaches they start, the nats by which a mode may lie below the best,
-# the distance from which it is another one, and how many are kept at most.
-N_CLIMBS, BEYOND, MODEST, ANOTHER, MAX_BASINS = 48, (2.0, 10**0.5), 12.0, 1.0, 16
+# Climbs of a batch, the most batches, and the share of climbs that lead where no other did below which no more are
+# made: it estimates the chance that the next one finds something new (Good and Turing).
+N_CLIMBS, MAX_BATCHES, UNSEEN = 48, 8, 0.02
+# How many times farther out than annealing reaches they start, the nats by which a mode may lie below the best, the
+# distance from which it is another one, and how many are kept at most.
+BEYOND, MODEST, ANOTHER, MAX_BASINS = (2.0, 10**0.5), 10.0, 1.0, 12
 
 
 def find_basins(
@@ -31,31 +34,50 @@ def find_basins(
         Width of the widest reference about the origin from which annealing finds the mass; nothing is done if infinite.
     rng_key
     account
-        Charged; a tenth of what it still allows is enough for the climbs, or there are none.
+        Charged; climbs are made in batches, while one costs a tenth of what is still allowed at most.
     effort
         Factor on the number of climbs.
     """
-    nothing = np.zeros((0, density.dim))
     n = max(int(effort * N_CLIMBS), 8)
-    if not np.isfinite(reach) or not account.affords(10 * n * (ceiling(density) / 4)):
-        return nothing
-    widths = reach * np.resize(BEYOND, n)[:, None]
-    away = jnp.asarray(widths * np.asarray(jax.random.normal(rng_key, (n, density.dim))), density.dtype)
-    starts, cost = evaluate_all(density, away)
+    ends, heights = np.zeros((0, density.dim)), np.zeros(0)
+    for batch in range(MAX_BATCHES if np.isfinite(reach) else 0):
+        if not account.affords(10 * n * (ceiling(density) / 4)):
+            break
+        widths = reach * np.resize(BEYOND, n)[:, None]
+        normal = np.asarray(jax.random.normal(jax.random.fold_in(rng_key, batch), (n, density.dim)), np.float64)
+        new, new_heights = _climbs(density, widths * normal, account)
+        ends, heights = np.concatenate([ends, new]), np.concatenate([heights, new_heights])
+        modes, counts = _distinct(ends, heights)
+        if np.sum(counts == 1) <= UNSEEN * len(ends):
+            break
+    if len(ends) == 0:
+        return ends
+    return modes[np.linalg.norm(modes, axis=1) >= ANOTHER][:MAX_BASINS]
+
+
+def _climbs(density: AbstractLogDensity, starts: np.ndarray, account: Account) -> tuple[np.ndarray, np.ndarray]:
+    """Return the modes above those starts that lie inside the support, and their log densities."""
+    points, cost = evaluate_all(density, jnp.asarray(starts, density.dtype))
     account.charge(cost)
-    is_inside = np.isfinite(starts.target.log_density) & np.all(np.isfinite(starts.target.gradient), axis=1)
-    if not is_inside.any():
-        return nothing
-    ends = np.stack([climb(density, start, account) for start in np.asarray(away, np.float64)[is_inside]])
-    found, cost = evaluate_all(density, jnp.asarray(ends, density.dtype))
-    account.charge(cost)
-    heights = np.asarray(found.target.log_density, np.float64)
-    modes = [np.zeros(density.dim)]
+    inside = np.isfinite(points.target.log_density) & np.all(np.isfinite(points.target.gradient), axis=1)
+    modes = [climb(density, start, account) for start in starts[inside]]
+    return np.reshape([m.position for m in modes], (-1, density.dim)), np.array([m.log_density for m in modes])
+
+
+def _distinct(ends: np.ndarray, heights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the modes among the ends that are high enough, the best first, and how many climbs led to each."""
+    modes: list[np.ndarray] = []
+    counts: list[int] = []
     for index in np.argsort(-heights):
-        is_new = all(np.linalg.norm(ends[index] - mode) >= ANOTHER for mode in modes)
-        if is_new and heights[index] > heights.max() - MODEST and len(modes) <= MAX_BASINS:
+        if heights[index] < heights.max() - MODEST:
+            break
+        same = [i for i, mode in enumerate(modes) if np.linalg.norm(ends[index] - mode) < ANOTHER]
+        if same:
+            counts[same[0]] += 1
+        else:
             modes.append(ends[index])
-    return np.reshape(modes[1:], (-1, density.dim))
+            counts.append(1)
+    return np.reshape(modes, (-1, ends.shape[1])), np.array(counts)
 
 
 def ceiling(density: AbstractLogDensity) -> int:
@@ -71,10 +93,10 @@ def evaluate_all(density: AbstractLogDensity, positions: Array) -> tuple[Point, 
     return points, costs.sum()
 
 
-def climb(density: AbstractLogDensity, start: np.ndarray, account: Account) -> np.ndarray:
+def climb(density: AbstractLogDensity, start: np.ndarray, account: Account) -> Mode:
     """Return the mode above a point, as far as a twentieth of the account takes the search."""
     limit = account.share(0.05)
     most = ceiling(density)
     mode = find_mode(density, start, max_evaluations=most if limit is None else max(1, min(limit, most)))
     account.charge(mode.evaluations)
-    return mode.position
+    return mode

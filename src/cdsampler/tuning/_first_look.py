@@ -82,7 +82,7 @@ def first_look(
     keys = jax.random.split(rng_key, 4)
     chart, escape = measure_curvature(density, mode, scale, account)
     if escape is not None:  # a search from a point of symmetry stays at the saddle
-        mode = climb(density, mode + escape, account)
+        mode = climb(density, mode + escape, account).position
         chart, _ = measure_curvature(density, mode, scale, account)
     seen = TransformedLogDensity(density, chart)
     origin = np.zeros(density.dim)
@@ -118,7 +118,7 @@ def find_anchor(
     DensityError
         The log density is not finite at any start, or plus infinity somewhere.
     """
-    return climb(density, _starting_point(density, start, scale, rng_key, account), account)
+    return climb(density, _starting_point(density, start, scale, rng_key, account), account).position
 
 
 def _starting_point(

@@ -7,6 +7,7 @@ from cdsampler.kernels import HMC, MALA, AbstractKernel
 from cdsampler.tuning._account import Account
 from cdsampler.tuning._checks import Checks
 from cdsampler.tuning._first_look import FirstLook
+from cdsampler.tuning._fit import MixtureFit
 from cdsampler.tuning._learning import mixture_of
 from cdsampler.tuning._local import LocalTrial
 from cdsampler.tuning._plan import Plan
@@ -17,10 +18,27 @@ from cdsampler.tuning._tempering import PilotGroup, Verified
 # Restarts that the burn-in waits for, and between two draws of one chain.
 BURN_IN_RESTARTS, RESTARTS_PER_DRAW = 3.0, 2.0
 MAX_TRANSPORT_STEPS = 64
+# Steps in which chains fill basins that the reference hardly knows, at most.
+LONGEST_FILLING = 256.0
 # Jittered trajectories between draws, at most: their autocorrelation time is measured while distant starts come in.
 LONGEST_WAIT = 32.0
 # Autocorrelation times before the first draw of chains that start where the pilot's had forgotten their starts.
 BURN_IN_LOCAL = 2
+
+
+def basin_wait(found: Survey, fit: MixtureFit | None, log_z: float) -> float:
+    """Return after how many proposals of the reference a chain leaves the basin where the reference is thinnest.
+
+    By detailed balance it takes as long for chains that start at the reference to fill it. A state of weight w, the
+    target's density over the reference's and Z, rejects all but one of w proposals.
+    """
+    if fit is None or found.n_basins == 0 or not np.isfinite(log_z):
+        return 0.0
+    log_weights = found.draws.log_density - fit.log_density(found.draws.positions) - log_z
+    last = int(found.draws.groups.max())
+    groups = range(last - found.n_basins + 1, last + 1)
+    thinnest = max(float(np.median(log_weights[found.draws.groups == group])) for group in groups)
+    return float(min(np.exp(min(thinnest, 50.0)), LONGEST_FILLING))
 
 
 def frozen_local(density: AbstractLogDensity, look: FirstLook, local: LocalTrial, account: Account) -> Plan:
@@ -81,6 +99,9 @@ def frozen(
     ramp = len(ladder.betas) - 1
     # Where the reference is thin, a chain waits for its trajectories instead of for a restart.
     slowest = 0.0 if ridge is None else min(ridge.tau, LONGEST_WAIT)
+    burn_in = max(
+        BURN_IN_RESTARTS * per_restart, BURN_IN_LOCAL * slowest, basin_wait(found, ladder.fit, pilot.rounds[-1].log_z)
+    )
     spent = pilot.account.spent
     return Plan(
         names=coordinate_names(density),
@@ -96,7 +117,7 @@ def frozen(
         num_integration_steps=length,
         smallest_step=kernel.smallest_step if isinstance(kernel, HMC) else 1.0,
         restart_rate=verified.restart_rate,
-        burn_in=ramp + int(np.ceil(max(BURN_IN_RESTARTS * per_restart, BURN_IN_LOCAL * slowest))),
+        burn_in=ramp + int(np.ceil(burn_in)),
         thinning=max(1, int(np.ceil(max(RESTARTS_PER_DRAW * per_restart, slowest)))),
         n_transport=n_transport,
         transport_step=langevin,

@@ -49,6 +49,8 @@ class Survey(NamedTuple):
         Estimated mass of modes that no chain found.
     is_bounded : bool
         False if the draws kept spreading with the reference: the target may be improper.
+    n_basins : int
+        How many groups of draws, the last ones, are of basins that annealing doesn't reach.
     """
 
     chart: AffineChart
@@ -60,6 +62,7 @@ class Survey(NamedTuple):
     fit: MixtureFit
     unseen: float
     is_bounded: bool
+    n_basins: int = 0
 
 
 def survey(
@@ -119,7 +122,7 @@ def survey(
         key = jax.random.fold_in(keys[3], 999 + number)
         draws = around(seen, basin, int(draws.groups.max()) + 1, key, account, effort, draws, IN_BASINS)
     fit = fit_mixture(draws.positions, draws.chains, centre, width, rng, groups=draws.groups)
-    return Survey(chart, seen, centre, width, annealed, draws, fit, unseen, scanned.is_bounded)
+    return Survey(chart, seen, centre, width, annealed, draws, fit, unseen, scanned.is_bounded, len(look.basins))
 
 
 def _around_striking(
@@ -141,7 +144,7 @@ def _around_striking(
             continue
         if not account.affords(2000):
             break
-        mode = climb(density, position, account)
+        mode = climb(density, position, account).position
         if any(np.linalg.norm(mode - m) < w for m, w in modes):
             continue
         modes.append((mode, width))
