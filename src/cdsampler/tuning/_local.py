@@ -7,24 +7,23 @@ started, that is the plan.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from cdsampler._typing import Array, PRNGKey
 from cdsampler.charts import AffineChart, TransformedLogDensity
-from cdsampler.density import AbstractLogDensity, Evaluations, Point, check_bounded
-from cdsampler.kernels import HMC, MALA, draw_noise
-from cdsampler.paths import AnnealingPath, FlatReference
+from cdsampler.density import AbstractLogDensity, Point, check_bounded
+from cdsampler.kernels import HMC, MALA
 from cdsampler.tuning._account import Account
 from cdsampler.tuning._agreement import energy_test
 from cdsampler.tuning._basins import evaluate_all
 from cdsampler.tuning._first_look import FirstLook
 from cdsampler.tuning._plan import RoundSummary
 from cdsampler.tuning._slowness import VERY_SLOW, local_autocorrelation
+from cdsampler.tuning._trajectories import Moments, trajectories, variances
 
 N_CHAINS, N_FROM_MODE, N_FROM_BASINS = 32, 2, 8
 # Leapfrog steps of the trajectories that are tried: the shorter in either coordinates, the longer in the better.
@@ -34,8 +33,6 @@ SHORT, LONG = 16, 48
 CLEARLY_DEARER = 1.25
 # Trajectories of a trial: half of them adapt the step size.
 TRIAL = 16
-# Above the optimum for a product density: rejections cost most where the density is rugged.
-TARGET_ACCEPTANCE = 0.8
 # Chains have forgotten their starts when this share of a variance, at most and on average, is between them, and when
 # chains twice as long give the autocorrelation time to within this factor; those of stuck chains double.
 FORGOTTEN, FORGOTTEN_ON_AVERAGE, STEADY = 0.7, 0.45, 1.6
@@ -93,15 +90,6 @@ class _Candidate(NamedTuple):
     kernel: HMC
     cost: float
     n_from_basins: int
-
-
-class _Moments(NamedTuple):
-    """Per chain, of the coordinates and the log density: means and mean squares; and mean squared jumps of all."""
-
-    mean: Array
-    square: Array
-    jump: Array
-    acceptance: Array
 
 
 def try_local(
@@ -217,10 +205,10 @@ def _tried(
 ) -> _Candidate:
     """Return a candidate with its evaluations for an independent draw, from mean squared jumps."""
     n = _trial_length(kernel.evaluations_per_step)
-    points, kernel, moments, cost = _trajectories(density, points, kernel, rng_key, jnp.int32(n // 2), jnp.int32(n))
+    points, kernel, moments, cost = trajectories(density, points, kernel, rng_key, jnp.int32(n // 2), jnp.int32(n))
     account.charge(cost)
     check_bounded(cost, points)
-    within, between = _variances(moments)
+    within, between = variances(moments)
     variance, jump = within + between, np.asarray(moments.jump, np.float64)
     # Of the log density alone, and of all coordinates together.
     tau = max(
@@ -250,12 +238,10 @@ def _verified(
     for key in keys:
         if int(account.spent.count) + N_CHAINS * per_step * n > end:
             return trial if len(rounds) > 1 else None
-        points, kernel, moments, cost = _trajectories(
-            best.density, points, kernel, key, jnp.int32(n // 4), jnp.int32(n)
-        )
+        points, kernel, moments, cost = trajectories(best.density, points, kernel, key, jnp.int32(n // 4), jnp.int32(n))
         account.charge(cost)
         check_bounded(cost, points)
-        within, between = _variances(moments)
+        within, between = variances(moments)
         shares = between / np.maximum(within + between, 1e-300)
         tau = (n - n // 4) * float(np.quantile(shares, 0.9))
         rounds.append(RoundSummary("local", 1, n, 0.0, 1 / max(tau, 1.0), np.nan, int(account.spent.count), per_step))
@@ -274,7 +260,7 @@ def _verified(
     return None
 
 
-def _basins_agree(moments: _Moments, n_from_basins: int) -> bool:
+def _basins_agree(moments: Moments, n_from_basins: int) -> bool:
     """Return whether chains from basins that annealing doesn't reach are where the others are.
 
     A few of many chains hardly add to the variance between them, wherever they are.
@@ -292,7 +278,7 @@ def _is_stuck(last: LocalTrial, trial: LocalTrial, shares: np.ndarray) -> bool:
 
 
 def _trial(
-    candidate: _Candidate, moments: _Moments, shares: np.ndarray, tau: float, rounds: list[RoundSummary]
+    candidate: _Candidate, moments: Moments, shares: np.ndarray, tau: float, rounds: list[RoundSummary]
 ) -> LocalTrial:
     chart = candidate.density.chart
     assert isinstance(chart, AffineChart)
@@ -306,44 +292,3 @@ def _trial(
         np.asarray(candidate.points.target.log_density, np.float64),
         tuple(rounds),
     )
-
-
-def _variances(moments: _Moments) -> tuple[np.ndarray, np.ndarray]:
-    """Return the variances within and between chains of every coordinate and of the log density."""
-    mean, square = np.asarray(moments.mean, np.float64), np.asarray(moments.square, np.float64)
-    return np.maximum(square - mean**2, 0).mean(axis=0), mean.var(axis=0, ddof=1)
-
-
-@eqx.filter_jit
-def _trajectories(
-    density: AbstractLogDensity, points: Point, kernel: HMC, rng_key: PRNGKey, n_adapt: Array, n_steps: Array
-) -> tuple[Point, HMC, _Moments, Evaluations]:
-    """Run trajectories, adapting the pooled step size in the first `n_adapt`, and measure over the others."""
-    n, dim = points.position.shape
-    dtype = points.position.dtype
-    path = AnnealingPath(FlatReference(), density, points.position[0])
-    tempered = path.at(jnp.ones((), dtype))
-
-    def functionals(at: Point) -> Array:
-        return jnp.concatenate([at.position, at.target.log_density[:, None]], axis=1)
-
-    # Squares of numbers far from zero would drown their variance.
-    origin = functionals(points).mean(axis=0, keepdims=True)
-
-    def body(i: Array, carry: Any) -> Any:
-        at, current, moments, made = carry
-        noise = draw_noise(jax.random.fold_in(rng_key, i), (n,), dim, dtype, is_jittered=current.is_jittered)
-        moved, info = jax.vmap(lambda z, p: current.move(z, p, tempered))(noise, at)
-        acceptance = jnp.mean(info.acceptance_prob)
-        gain = jnp.where(i < n_adapt, 2.0 * jnp.maximum(1.0 + i - n_adapt // 2, 1.0) ** -0.6, 0.0)
-        step = current.step_size * jnp.exp(gain * (acceptance - TARGET_ACCEPTANCE)).astype(current.step_size.dtype)
-        before, after = functionals(at), functionals(moved)
-        centred = after - origin
-        new = _Moments(centred, centred * centred, jnp.mean((after - before) ** 2, axis=0), acceptance)
-        weight = (i >= n_adapt).astype(dtype) / (n_steps - n_adapt).astype(dtype)
-        moments = jax.tree.map(lambda total, a: total + weight * a.astype(dtype), moments, new)
-        return moved, eqx.tree_at(lambda k: k.step_size, current, step), moments, made + info.evaluations.sum()
-
-    zeros = jnp.zeros((n, dim + 1), dtype)
-    moments = _Moments(zeros, zeros, zeros[0], jnp.zeros((), dtype))
-    return jax.lax.fori_loop(0, n_steps, body, (points, kernel, moments, Evaluations.zero()))
