@@ -116,6 +116,8 @@ def make_plan(
     )
     draws, surprise, learned = found.draws, 0.0, None
     wide = _wide_ladder(found, n_replicas)
+    if ridge is not None:
+        wide = wide._replace(step_sizes=np.sqrt(2 * wide.step_sizes))
     if reference_scale is None:
         learned, draws, surprise = learn(pilot, found, kernel, rng)
     ladder = wide if learned is None or _is_cheaper(wide, learned) else learned
@@ -123,6 +125,9 @@ def make_plan(
     length = _first_length(ladder)
     account.release()
     verified = verify(pilot, ladder, kernel, starts, length)
+    if verified is None and ridge is not None:  # trajectories are dear: single steps may still be paid for
+        kernel, ridge = MALA(1.0), None
+        verified = verify(pilot, ladder._replace(step_sizes=0.5 * ladder.step_sizes**2), kernel, starts, length)
     if verified is None:
         spent, round_cost = int(account.spent.count), n_chains * len(ladder.betas) * (length + len(ladder.betas) + 1)
         raise InvalidInputError(

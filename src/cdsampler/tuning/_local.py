@@ -48,8 +48,8 @@ MANY_TEMPERATURES = 100
 # Trajectories with jittered steps, for densities whose scale varies from place to place: leapfrog steps, and the
 # smallest step as a share of the largest.
 JITTERED, SMALLEST_STEP = 64, 0.03
-# Of what the account still allows.
-LARGEST_SHARE = 0.95
+# Of what the account still allows; jittered chains leave enough for the survey.
+LARGEST_SHARE, JITTERED_SHARE = 0.95, 0.5
 
 
 class LocalTrial(NamedTuple):
@@ -156,7 +156,7 @@ def try_jittered(
     """
     if not _is_long(look) or len(look.scanned.positions) == 0 or len(look.basins) > 0:
         return None
-    end = int(account.spent.count) + LARGEST_SHARE * account.left
+    end = int(account.spent.count) + JITTERED_SHARE * account.left
     if int(account.spent.count) + N_CHAINS * JITTERED * (_trial_length(JITTERED) + 2 * FIRST_ROUND) > end:
         return None
     keys = jax.random.split(rng_key, 2 + MOST_ROUNDS)
