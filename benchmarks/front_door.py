@@ -4,6 +4,7 @@ python benchmarks/front_door.py default      # many draws per chain, 2 000 draws
 python benchmarks/front_door.py independent  # one chain per sample, 2 000 samples, seeds 0 to 2
 python benchmarks/front_door.py evidence     # log Z over 20 seeds: is its standard error honest?
 python benchmarks/front_door.py loud         # targets that mislead samplers: right, or warned on seeds 0 to 9?
+python benchmarks/front_door.py ridges       # a curved ridge and a funnel: a mean whose truth is 1 (seeds 0 to 2) and 0 (seed 0)
 """
 
 import csv
@@ -72,7 +73,8 @@ def both_narrow(x: np.ndarray) -> float:
     return float(np.mean(np.all(np.abs(x - 8) < 0.5, axis=1)))
 
 
-LOUD: dict[str, tuple[Callable[[], LogDensity], dict[str, Any], Callable[[np.ndarray], float]]] = {
+Target = tuple[Callable[[], LogDensity], dict[str, Any], Callable[[np.ndarray], float]]
+LOUD: dict[str, Target] = {
     "spike": (lambda: LogDensity(spike, 8), {}, in_spike),
     "case-6": (lambda: LogDensity(widths, 2), {}, both_narrow),
     "case-7": (
@@ -85,10 +87,12 @@ LOUD: dict[str, tuple[Callable[[], LogDensity], dict[str, Any], Callable[[np.nda
         {"reference_scale": 30.0},
         lambda x: float(x.mean()),
     ),
-    "banana": (lambda: LogDensity(banana, 2), {}, lambda x: float(x[:, 1].mean())),
-    "funnel": (lambda: LogDensity(funnel, 4), {}, lambda x: float(x[:, 0].mean())),
     "gaussian-10": (lambda: LogDensity(gaussian, 10), {}, lambda x: float(x.std())),
     "gm-2": (lambda: benchmark.build_target("gm-2").density(), {}, lambda x: float(x.mean())),
+}
+RIDGES: dict[str, Target] = {
+    "banana": (lambda: LogDensity(banana, 2), {}, lambda x: float(x[:, 1].mean())),
+    "funnel": (lambda: LogDensity(funnel, 4), {}, lambda x: float(x[:, 0].mean())),
 }
 
 
@@ -135,7 +139,7 @@ def evidence_row(name: str, seed: int) -> dict[str, object]:
 
 def loud_row(name: str, seed: int) -> dict[str, object]:
     """Run one misleading target."""
-    make, settings, statistic = LOUD[name]
+    make, settings, statistic = (LOUD | RIDGES)[name]
     result = cdsampler.sample(make(), n_samples=2000, seed=seed, **settings)
     return {
         "task": name,
@@ -156,6 +160,8 @@ def rows(study: str) -> Iterator[dict[str, object]]:
         yield from (evidence_row(name, seed) for name in TASKS for seed in range(20))
     elif study == "loud":
         yield from (loud_row(name, seed) for name in LOUD for seed in range(10))
+    elif study == "ridges":
+        yield from (loud_row(name, seed) for name, n in (("banana", 3), ("funnel", 1)) for seed in range(n))
     else:
         sys.exit(__doc__)
 
