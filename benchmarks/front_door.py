@@ -4,7 +4,7 @@ python benchmarks/front_door.py default      # many draws per chain, 2 000 draws
 python benchmarks/front_door.py independent  # one chain per sample, 2 000 samples, seeds 0 to 2
 python benchmarks/front_door.py evidence     # log Z over 20 seeds: is its standard error honest?
 python benchmarks/front_door.py loud         # targets that mislead samplers: right, or warned on seeds 0 to 9?
-python benchmarks/front_door.py ridges       # a curved ridge and a funnel: a mean whose truth is 1 (seeds 0 to 2) and 0 (seed 0)
+python benchmarks/front_door.py ridges       # a curved ridge (the mean is 1, seeds 0 to 2) and a funnel (0, seed 0)
 """
 
 import csv
