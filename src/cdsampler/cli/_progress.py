@@ -1,6 +1,7 @@
 """What the command line shows while it works."""
 
 import time
+from typing import Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -46,69 +47,66 @@ class RoundTable:
         return duration(needed / speed)
 
 
-class ProgressBar:
+class _LateBar:
+    """A bar that shows nothing before its first update: bad input and other displays come before it."""
+
+    def __init__(self, bar: Progress, description: str, total: int | None, **fields: str) -> None:
+        self._bar = bar
+        self._task = bar.add_task(description, total=total, **fields)
+        self._is_shown = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._is_shown:
+            self._bar.stop()
+
+    def _show(self, done: int, total: int, **fields: str) -> None:
+        if not self._is_shown:
+            self._bar.start()
+            self._is_shown = True
+        self._bar.update(self._task, completed=done, total=total, **fields)
+
+
+class ProgressBar(_LateBar):
     """Shows evaluations made, samples finished and the time left."""
 
     def __init__(self, n_samples: int):
         self._n_samples = n_samples
-        self._bar = Progress(
+        columns = (
             TextColumn("Sampling"),
             BarColumn(),
             TaskProgressColumn(),
             TextColumn("{task.fields[text]}"),
             TimeRemainingColumn(),
-            console=console,
         )
-        self._task = self._bar.add_task("sampling", total=1, text="")
-        self._is_shown = False
-
-    def __enter__(self) -> "ProgressBar":
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._is_shown:
-            self._bar.stop()
+        super().__init__(Progress(*columns, console=console), "sampling", 1, text="")
 
     def update(self, progress: RunProgress) -> None:
         """Show how far the run is."""
-        if not self._is_shown:
-            # Only now: bad input and tuning come before it.
-            self._bar.start()
-            self._is_shown = True
         text = (
             f"{progress.evaluations:,} of {progress.total:,} evaluations, "
             f"{progress.finished:,} of {self._n_samples:,} samples"
         )
-        self._bar.update(self._task, completed=progress.evaluations, total=progress.total, text=text)
+        self._show(progress.evaluations, progress.total, text=text)
 
 
-class ReferenceBar:
+class ReferenceBar(_LateBar):
     """Shows how many blocks are done, from the first that had to be made."""
 
     def __init__(self, name: str) -> None:
-        self._bar = Progress(
+        columns = (
             TextColumn(f"{name}: {{task.description}}"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
-            console=console,
         )
-        self._task = self._bar.add_task("", total=None)
-        self._is_shown = False
-
-    def __enter__(self) -> "ReferenceBar":
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._is_shown:
-            self._bar.stop()
+        super().__init__(Progress(*columns, console=console), "", None)
 
     def update(self, done: int, total: int, what: str) -> None:
         """Show how far the run is."""
-        if not self._is_shown:
-            self._bar.start()
-            self._is_shown = True
-        self._bar.update(self._task, completed=done, total=total, description=what)
+        self._show(done, total, description=what)
 
 
 def _print_row(*cells: str, style: str | None = None) -> None:

@@ -117,7 +117,7 @@ def make_plan(
     draws, surprise, learned = found.draws, 0.0, None
     wide = _wide_ladder(found, n_replicas)
     if ridge is not None:
-        wide = wide._replace(step_sizes=np.sqrt(2 * wide.step_sizes))
+        wide = _for_trajectories(wide)
     if reference_scale is None:
         learned, draws, surprise = learn(pilot, found, kernel, rng)
     ladder = wide if learned is None or _is_cheaper(wide, learned) else learned
@@ -127,7 +127,8 @@ def make_plan(
     verified = verify(pilot, ladder, kernel, starts, length)
     if verified is None and ridge is not None:  # trajectories are dear: single steps may still be paid for
         kernel, ridge = MALA(1.0), None
-        verified = verify(pilot, ladder._replace(step_sizes=0.5 * ladder.step_sizes**2), kernel, starts, length)
+        ladder = ladder._replace(step_sizes=0.5 * ladder.step_sizes**2)
+        verified = verify(pilot, ladder, kernel, starts, length)
     if verified is None:
         spent, round_cost = int(account.spent.count), n_chains * len(ladder.betas) * (length + len(ladder.betas) + 1)
         raise InvalidInputError(
@@ -204,6 +205,11 @@ def _wide_ladder(found: Survey, n_replicas: int | None) -> Ladder:
     return Ladder(reference, None, betas, steps, np.full(n - 1, barrier / (n - 1)))
 
 
+def _for_trajectories(ladder: Ladder) -> Ladder:
+    """Return the ladder with leapfrog steps that go as far as MALA's, whose step h is a leapfrog step of √(2h)."""
+    return ladder._replace(step_sizes=np.sqrt(2 * ladder.step_sizes))
+
+
 def _first_length(ladder: Ladder) -> int:
     return max(32, 4 * len(ladder.betas))
 
@@ -226,7 +232,7 @@ def _faster_kernel(
     for length in TRAJECTORIES:
         kernel = HMC(1.0, length)
         n = max(pilot.n_chains // 4, 8)
-        trial = ladder._replace(step_sizes=np.sqrt(2 * ladder.step_sizes))
+        trial = _for_trajectories(ladder)
         tried = pilot.run(f"try HMC-{length}", trial, kernel, 24, starts[: n // 2], n_chains=n)
         if tried is None:
             break

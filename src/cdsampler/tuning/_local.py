@@ -83,13 +83,12 @@ class LocalTrial(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """Coordinates and a trajectory length, with the chains that tried them; the first ones are from other basins."""
+    """Coordinates and a trajectory length, with the chains that tried them."""
 
     density: TransformedLogDensity
     points: Point
     kernel: HMC
     cost: float
-    n_from_basins: int
 
 
 def try_local(
@@ -128,14 +127,12 @@ def try_local(
         points, cost = evaluate_all(seen, jax.vmap(chart.to_chart)(starts))
         account.charge(cost)
         kernel = HMC(0.5 * density.dim**-0.25, SHORT)
-        candidates.append(_tried(seen, points, kernel, key, account, _n_from_basins(look)))
+        candidates.append(_tried(seen, points, kernel, key, account))
     best = min(candidates, key=lambda c: c.cost)
     if int(account.spent.count) + N_CHAINS * _trial_length(LONG) * LONG <= end:
-        longer = _tried(
-            best.density, best.points, HMC(best.kernel.step_size, LONG), keys[2], account, best.n_from_basins
-        )
+        longer = _tried(best.density, best.points, HMC(best.kernel.step_size, LONG), keys[2], account)
         best = longer if longer.cost <= CLEARLY_DEARER * best.cost else best
-    return _verified(best, keys[4:], account, end, on_round)
+    return _verified(best, _n_from_basins(look), keys[4:], account, end, on_round)
 
 
 def try_jittered(
@@ -166,8 +163,8 @@ def try_jittered(
     )
     account.charge(cost)
     kernel = HMC(density.dim**-0.25, JITTERED, SMALLEST_STEP)
-    tried = _tried(seen, points, kernel, keys[1], account, _n_from_basins(look))
-    return _verified(tried, keys[2:], account, end, on_round)
+    tried = _tried(seen, points, kernel, keys[1], account)
+    return _verified(tried, 0, keys[2:], account, end, on_round)
 
 
 def _is_slow(look: FirstLook) -> bool:
@@ -201,7 +198,7 @@ def _trial_length(length: int) -> int:
 
 
 def _tried(
-    density: TransformedLogDensity, points: Point, kernel: HMC, rng_key: PRNGKey, account: Account, n_from_basins: int
+    density: TransformedLogDensity, points: Point, kernel: HMC, rng_key: PRNGKey, account: Account
 ) -> _Candidate:
     """Return a candidate with its evaluations for an independent draw, from mean squared jumps."""
     n = _trial_length(kernel.evaluations_per_step)
@@ -215,11 +212,12 @@ def _tried(
         local_autocorrelation(float(jump[part].sum()), max(float(variance[part].sum()), 1e-300))
         for part in (slice(-1, None), slice(0, -1))
     )
-    return _Candidate(density, points, kernel, tau * kernel.evaluations_per_step, n_from_basins)
+    return _Candidate(density, points, kernel, tau * kernel.evaluations_per_step)
 
 
 def _verified(
     best: _Candidate,
+    n_from_basins: int,
     keys: Array,
     account: Account,
     end: float,
@@ -249,7 +247,7 @@ def _verified(
         last, trial = trial, _trial(best._replace(points=points, kernel=kernel), moments, shares, tau, rounds)
         is_steady = last is not None and trial.tau <= STEADY * last.tau
         if trial.memory <= FORGOTTEN and shares.mean() <= FORGOTTEN_ON_AVERAGE and is_steady:
-            if _basins_agree(moments, best.n_from_basins):
+            if _basins_agree(moments, n_from_basins):
                 return trial
             if differed:
                 return None
