@@ -1,7 +1,7 @@
 """What the command line shows while it works."""
 
 import time
-from typing import Self
+from typing import Any, Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -50,7 +50,7 @@ class RoundTable:
 class _LateBar:
     """A bar that shows nothing before its first update: bad input and other displays come before it."""
 
-    def __init__(self, bar: Progress, description: str, total: int | None, **fields: str) -> None:
+    def __init__(self, bar: Progress, description: str, total: int | None, **fields: Any) -> None:
         self._bar = bar
         self._task = bar.add_task(description, total=total, **fields)
         self._is_shown = False
@@ -62,7 +62,7 @@ class _LateBar:
         if self._is_shown:
             self._bar.stop()
 
-    def _show(self, done: int, total: int, **fields: str) -> None:
+    def _show(self, done: int, total: int, **fields: Any) -> None:
         if not self._is_shown:
             self._bar.start()
             self._is_shown = True
