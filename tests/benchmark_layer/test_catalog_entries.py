@@ -6,19 +6,26 @@ import pytest
 from scipy.special import logsumexp
 
 from cdsampler.benchmark import (
+    PRESET_KINDS,
     PRESETS,
     SAMPLERS,
     TARGETS,
     Preset,
+    _protocol,
     build_sampler,
     build_target,
     exact_reference,
+    parse_setting,
+    prepare,
+    preset_of,
+    produce,
     starting_point,
     tune_sampler,
     with_overrides,
 )
 from cdsampler.errors import InvalidInputError
 from cdsampler.interpolants import Linear
+from cdsampler.kernels import HMC
 from cdsampler.samplers import CDS, NRPT, langevin_steps
 from cdsampler.sampling import run
 from cdsampler.targets import AbstractExactTarget, LennardJones
@@ -48,19 +55,105 @@ def density(target):
     return target.density()
 
 
+UNTUNED = ("svgd",)
+
+
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_every_sampler_is_tuned_fits_a_budget_and_runs(density, name):
-    tuned = tune_sampler(build_sampler(name, TINY), density, np.zeros(2), seed=0, n_rounds=1)
-    sampler = tuned.sampler.with_budget(BUDGET)
-    assert BUDGET - sampler.stages()[0].cost_step() < sampler.cost() <= BUDGET
-    result = run(sampler, density, 8, anchor=np.zeros(2), seed=1, tuning_evaluations=tuned.evaluations)
-    assert result.samples.shape == (8, 1, 2)
-    assert np.all(np.isfinite(result.samples))
+@pytest.mark.parametrize("kind", PRESET_KINDS)
+def test_every_sampler_is_prepared_at_either_preset_and_runs_within_its_budget(target, name, kind):
+    settings = {"n_replicas": 3, "integration_steps": 5, "n_particles": 4, "n_inner": 3}
+    preset = with_overrides(preset_of("gm-2", kind), **settings)
+    ready = prepare(name, target, 8, BUDGET, preset=preset, seed=0)
+    n_points = ready.sampler.stages()[0].n_points
+    assert ready.sampler.cost() <= BUDGET * n_points
+    assert ready.anchor_scale == (
+        50.0 if kind == "recommended" and name in ("mala", "hmc", "nuts", "mams", "digs") else 0
+    )
+    result = produce(ready, 8, seed=1)
+    assert result.positions.shape == (8, 2)
+    assert np.all(np.isfinite(result.positions))
     assert np.all(np.isfinite(result.log_density))
-    assert result.evaluations_per_sample == sampler.cost()
-    assert (result.tuning_evaluations.count > 0) == (name not in ("mala", "hmc"))
-    assert (result.tempering is None) == (name in ("mala", "hmc"))
-    assert (result.transport is None) == (name != "cds")
+    assert int(np.max(result.evaluations.count)) <= ready.sampler.cost()
+    # Mode search alone is a few dozen.
+    assert (result.tuning_evaluations.count > 500) == (name not in UNTUNED)
+    assert (result.tempering is not None) == (name in ("cds", "cds-inverse-map", "nrpt", "pt"))
+    assert (result.annealing is not None) == (name in ("oasmc", "smc", "ais", "cds-oasmc"))
+    assert (result.transport is not None) == (name.startswith("cds") and name != "cds-inverse-map")
+
+
+def test_the_papers_preset_is_the_papers():
+    preset = preset_of("gm-2", "paper")
+    assert (preset.step_size, preset.t0, preset.tau, preset.beta_min) == (0.1, 0.01, 1.0, 0.01)
+    assert preset.noise_variance == pytest.approx(0.1**2)
+    nrpt = build_sampler("nrpt", preset)
+    assert not nrpt.reference.is_proper
+    assert nrpt.start == "anchor"
+    assert float(nrpt.betas[0]) == pytest.approx(0.01)
+    assert isinstance(build_sampler("nrpt", preset_of("aldp", "paper")).kernel, HMC)
+    assert build_sampler("nrpt", preset_of("bnn", "paper")).reference.is_proper  # the prior
+    for step, task in ((1e-4, "lj-13"), (1e-6, "aldp"), (1e-5, "bnn")):
+        assert preset_of(task, "paper").step_size == step
+
+
+def test_rho_shares_the_budget_out():
+    preset = with_overrides(TINY, rho=0.25)
+    sampler = build_sampler("cds", preset, 200).with_budget(200)
+    assert len(sampler.variances) == 150
+    assert sampler.cost() <= 200
+    alone = build_sampler("cds-sde-only", TINY, 200).with_budget(200)
+    assert len(alone.variances) == 199
+    assert alone.cost() == 200
+    with pytest.raises(InvalidInputError, match=r"rho is 0.25, and shares out a budget: give one"):
+        build_sampler("cds", preset)
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("n_particles=10", ("n_particles", 10)),
+        ("rho=0.5", ("rho", 0.5)),
+        ("is_schedule_adapted=False", ("is_schedule_adapted", False)),
+        ("kernel=hmc", ("kernel", "hmc")),
+        ("n_particle=10", "Unknown setting 'n_particle'.*Did you mean 'n_particles'"),
+        ("n_particles=ten", "n_particles is a int: got 'n_particles=ten'"),
+        ("n_particles", "given as NAME=VALUE"),
+    ],
+)
+def test_settings_are_read_from_text(text, outcome):
+    if isinstance(outcome, tuple):
+        assert parse_setting(text) == outcome
+        return
+    with pytest.raises(InvalidInputError, match=outcome):
+        parse_setting(text)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kernel": "mall"}, "Unknown value of kernel 'mall'.*Did you mean 'mala'"),
+        ({"n_leapfrog": 0}, "n_leapfrog must be at least 1, got 0"),
+        ({"rho": 1.0}, "rho must be at least 0 and below 1, got 1.0"),
+        ({"alpha_min": 0.95}, "alpha_min and alpha_max must grow within"),
+        ({"n_particles": 0}, "n_particles must be at least 1, got 0"),
+    ],
+    ids=str,
+)
+def test_impossible_settings_are_refused(changes, message):
+    with pytest.raises(InvalidInputError, match=message):
+        with_overrides(TINY, **changes)
+
+
+def test_an_unknown_preset_is_refused():
+    with pytest.raises(InvalidInputError, match=r"Unknown preset 'papre'.*Did you mean 'paper'"):
+        preset_of("gm-2", "papre")
+
+
+def test_nothing_is_evaluated_before_settings_are_found_impossible(target, monkeypatch):
+    monkeypatch.setattr(_protocol, "find_mode", lambda *a: pytest.fail("evaluated"))
+    with pytest.raises(InvalidInputError, match="100 particles at once"):
+        prepare("oasmc", target, 50, 500)
+    with pytest.raises(InvalidInputError, match="too small"):
+        prepare("nuts", target, 50, 5)
 
 
 def test_the_tuned_mala_step_limits_the_langevin_steps(density):
@@ -132,7 +225,7 @@ def test_the_start_of_a_cluster_is_an_icosahedron_of_known_neighbours():
         (build_target, "gm2", "gm-2"),
         (build_target, "gmnu16", "gmnu-16"),
         (lambda name: build_sampler(name, TINY), "nrtp", "nrpt"),
-        (lambda name: build_sampler(name, TINY), "cds-inverse", "cds-inverse-map"),
+        (lambda name: build_sampler(name, TINY), "cds-inverse-mp", "cds-inverse-map"),
     ],
 )
 def test_a_misspelt_name_is_put_right(build, name, near):

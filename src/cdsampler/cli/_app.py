@@ -1,5 +1,4 @@
 import sys
-import time
 import warnings
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,9 +15,8 @@ from cdsampler.cli._progress import ProgressBar, RoundTable
 from cdsampler.cli._reference import reference
 from cdsampler.errors import CdsamplerError, InvalidInputError, SamplingWarning
 from cdsampler.metrics import METRICS
-from cdsampler.sampling import run
 from cdsampler.sampling import sample as draw
-from cdsampler.tuning import Plan, find_mode
+from cdsampler.tuning import Plan
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command("reference")(reference)
@@ -66,18 +64,23 @@ def sample(
         str | None,
         typer.Option(help="Run one sampler at its task preset instead of the tuned plan; see 'cdsampler list'."),
     ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="recommended (default) or paper: settings of the task; with --sampler.")
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE: changes one setting of the preset; repeat for more; with --sampler."),
+    ] = None,
     replicas: Annotated[int | None, typer.Option(help="Replicas of stage 1.")] = None,
     reference_scale: Annotated[float | None, typer.Option(help="Reference width in target coordinates.")] = None,
-    integration_steps: Annotated[int | None, typer.Option(help="Steps of the SDE; with --sampler.")] = None,
-    noise_variance: Annotated[float | None, typer.Option(help="σ² of the SDE; with --sampler.")] = None,
 ) -> None:
     """Draw samples from a target, and say how good they are and what they cost."""
     job = _checked_job(target, samples, seed, out, budget, dtype)
     if sampler is None:
         _refuse(
             "belongs to a preset: give --sampler, too",
-            integration_steps=integration_steps,
-            noise_variance=noise_variance,
+            preset=preset,
+            set=setting or None,
         )
         _run_tuned(
             job,
@@ -97,16 +100,13 @@ def sample(
         save_plan=save_plan,
         independent=independent or None,  # a preset always runs one chain per sample
     )
-    preset = benchmark.with_overrides(
-        benchmark.PRESETS[target],
+    settings = benchmark.with_overrides(
+        benchmark.preset_of(target, preset or "recommended"),
         n_replicas=replicas,
         reference_scale=reference_scale,
-        integration_steps=integration_steps,
-        noise_variance=noise_variance,
+        **dict(benchmark.parse_setting(text) for text in setting or []),
     )
-    cost = PRESET_BUDGET if budget is None else budget
-    benchmark.build_sampler(sampler, preset).with_budget(cost)
-    _run_preset(job, sampler, cost, preset)
+    _run_preset(job, sampler, PRESET_BUDGET if budget is None else budget, settings)
 
 
 def _checked_job(target: str, samples: int, seed: int, out: Path | None, budget: int | None, dtype: str) -> Job:
@@ -154,22 +154,11 @@ def _run_tuned(job: Job, *, save_plan: Path | None, **settings: Any) -> None:
 
 def _run_preset(job: Job, sampler: str, budget: int, preset: benchmark.Preset) -> None:
     target = benchmark.build_target(job.target)
-    density = target.density()
-    began = time.perf_counter()
     with console.status("Finding a mode and tuning on a pilot group of chains"):
-        mode = find_mode(density, benchmark.starting_point(target))
-        tuned = benchmark.tune_sampler(benchmark.build_sampler(sampler, preset), density, mode.position, job.seed)
-    console.print(f"Mode search and tuning: {time.perf_counter() - began:.1f} s")
+        ready = benchmark.prepare(sampler, target, job.n_samples, budget, preset=preset, seed=job.seed)
+    console.print(f"Mode search and tuning: {ready.seconds:.1f} s")
     with ProgressBar(job.n_samples) as bar:
-        result = run(
-            tuned.sampler.with_budget(budget),
-            density,
-            job.n_samples,
-            anchor=mode.position,
-            seed=job.seed,
-            tuning_evaluations=tuned.evaluations + mode.evaluations.total(),
-            on_progress=bar.update,
-        )
+        result = benchmark.produce(ready, job.n_samples, seed=job.seed, on_progress=bar.update)
     show_outcome(job, result)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from cdsampler._typing import Array, PRNGKey
 from cdsampler.density import Evaluations, Point
 from cdsampler.errors import InvalidInputError
-from cdsampler.paths import TemperedDensity
+from cdsampler.paths import AbstractPointDensity
 
 
 class KernelInfo(NamedTuple):
@@ -55,7 +55,7 @@ def draw_noise(
 
 
 class AbstractKernel(eqx.Module):
-    """A Markov kernel that leaves a tempered density invariant.
+    """A Markov kernel that leaves a density on cached points invariant.
 
     Attributes
     ----------
@@ -71,14 +71,14 @@ class AbstractKernel(eqx.Module):
     target_acceptance: eqx.AbstractClassVar[float]
     needs_gradient: eqx.AbstractClassVar[bool]
 
-    def step(self, rng_key: PRNGKey, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
+    def step(self, rng_key: PRNGKey, point: Point, density: AbstractPointDensity) -> tuple[Point, KernelInfo]:
         """Take one step from a cached point."""
         position = point.position
         noise = draw_noise(rng_key, (), position.shape[0], position.dtype, is_jittered=self.is_jittered)
         return self.move(noise, point, density)
 
     @abc.abstractmethod
-    def move(self, noise: Noise, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
+    def move(self, noise: Noise, point: Point, density: AbstractPointDensity) -> tuple[Point, KernelInfo]:
         """Take one step with the given randomness."""
 
     @abc.abstractmethod

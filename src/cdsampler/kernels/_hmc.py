@@ -9,7 +9,7 @@ from cdsampler.density import Evaluations, Point
 from cdsampler.errors import InvalidInputError
 from cdsampler.kernels._base import AbstractKernel, KernelInfo, Noise, check_step_size
 from cdsampler.kernels._metropolis import metropolis
-from cdsampler.paths import TemperedDensity
+from cdsampler.paths import AbstractPointDensity
 
 
 class HMC(AbstractKernel):
@@ -50,7 +50,7 @@ class HMC(AbstractKernel):
             raise InvalidInputError(f"num_integration_steps must be at least 1, got {num_integration_steps}.")
         self.num_integration_steps = jnp.asarray(num_integration_steps, jnp.int32)
 
-    def move(self, noise: Noise, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
+    def move(self, noise: Noise, point: Point, density: AbstractPointDensity) -> tuple[Point, KernelInfo]:
         """Take one step with the given randomness."""
         epsilon = self.step_size.astype(point.position.dtype)
         if self.is_jittered:

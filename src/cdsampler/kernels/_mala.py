@@ -7,7 +7,7 @@ from cdsampler._typing import Array
 from cdsampler.density import Point
 from cdsampler.kernels._base import AbstractKernel, KernelInfo, Noise, check_step_size
 from cdsampler.kernels._metropolis import metropolis
-from cdsampler.paths import TemperedDensity
+from cdsampler.paths import AbstractPointDensity
 
 
 class MALA(AbstractKernel):
@@ -30,7 +30,7 @@ class MALA(AbstractKernel):
     def __init__(self, step_size: float | Array):
         self.step_size = check_step_size(step_size)
 
-    def move(self, noise: Noise, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
+    def move(self, noise: Noise, point: Point, density: AbstractPointDensity) -> tuple[Point, KernelInfo]:
         """Take one step with the given randomness."""
         x = point.position
         epsilon = self.step_size.astype(x.dtype)

@@ -6,7 +6,7 @@ from cdsampler._typing import Array
 from cdsampler.density import Point
 from cdsampler.kernels._base import AbstractKernel, KernelInfo, Noise, check_step_size
 from cdsampler.kernels._metropolis import metropolis
-from cdsampler.paths import TemperedDensity
+from cdsampler.paths import AbstractPointDensity
 
 
 class RandomWalk(AbstractKernel):
@@ -25,7 +25,7 @@ class RandomWalk(AbstractKernel):
     def __init__(self, step_size: float | Array):
         self.step_size = check_step_size(step_size)
 
-    def move(self, noise: Noise, point: Point, density: TemperedDensity) -> tuple[Point, KernelInfo]:
+    def move(self, noise: Noise, point: Point, density: AbstractPointDensity) -> tuple[Point, KernelInfo]:
         """Take one step with the given randomness."""
         x = point.position
         proposal, evaluations = density.evaluate_value(x + self.step_size.astype(x.dtype) * noise.normal)

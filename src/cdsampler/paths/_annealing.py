@@ -1,3 +1,5 @@
+import abc
+
 import equinox as eqx
 import jax.numpy as jnp
 
@@ -44,11 +46,10 @@ class AnnealingPath(eqx.Module):
         return TemperedDensity(self, beta)
 
 
-class TemperedDensity(eqx.Module):
-    """The path at one β: what a kernel leaves invariant."""
+class AbstractPointDensity(eqx.Module):
+    """What a kernel leaves invariant: a density that is arithmetic on cached points of a path."""
 
-    path: AnnealingPath
-    beta: Array
+    path: eqx.AbstractVar[AnnealingPath]
 
     def evaluate(self, position: Position) -> tuple[Point, Evaluations]:
         """Evaluate with gradients; costs one value-and-gradient evaluation."""
@@ -57,6 +58,21 @@ class TemperedDensity(eqx.Module):
     def evaluate_value(self, position: Position) -> tuple[Point, Evaluations]:
         """Evaluate without the target's gradient; costs one value evaluation."""
         return self.path.evaluate_value(position)
+
+    @abc.abstractmethod
+    def log_density(self, point: Point) -> Scalar:
+        """Return the log density from cached values; free."""
+
+    @abc.abstractmethod
+    def gradient(self, point: Point) -> Position:
+        """Return its gradient from cached values; free."""
+
+
+class TemperedDensity(AbstractPointDensity):
+    """The path at one β."""
+
+    path: AnnealingPath
+    beta: Array
 
     def log_density(self, point: Point) -> Scalar:
         """Return log π_β from cached values; free."""
@@ -68,3 +84,29 @@ class TemperedDensity(eqx.Module):
     def gradient(self, point: Point) -> Position:
         """Return ∇ log π_β from cached values; free."""
         return (1 - self.beta) * point.reference.gradient + self.beta * point.target.gradient
+
+
+class DenoisingPosterior(AbstractPointDensity):
+    """The target given a noisy copy of it, `π(y) N(noisy; y, width² I)`: what denoising samplers explore.
+
+    Parameters
+    ----------
+    path
+        Any path to the target; its reference has no say.
+    noisy : Array, shape (dim,)
+        In the target's coordinates: for a copy `a y + s ξ` it is that divided by a.
+    width : Array, shape ()
+        s/a.
+    """
+
+    path: AnnealingPath
+    noisy: Position
+    width: Array
+
+    def log_density(self, point: Point) -> Scalar:
+        """Return the log density, up to a constant, from cached values; free."""
+        return point.target.log_density - 0.5 * jnp.sum(((self.noisy - point.position) / self.width) ** 2)
+
+    def gradient(self, point: Point) -> Position:
+        """Return its gradient from cached values; free."""
+        return point.target.gradient + (self.noisy - point.position) / self.width**2

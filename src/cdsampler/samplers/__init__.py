@@ -1,13 +1,18 @@
 """Samplers: tempering, local chains, transport by the conditional SDE, and their driver."""
 
+from cdsampler.samplers._annealing_diagnostics import AnnealingDiagnostics as AnnealingDiagnostics
+from cdsampler.samplers._annealing_diagnostics import annealing_diagnostics as annealing_diagnostics
 from cdsampler.samplers._base import AbstractSampler as AbstractSampler
 from cdsampler.samplers._base import AbstractStage as AbstractStage
+from cdsampler.samplers._blackjax import AbstractTrajectoryChain as AbstractTrajectoryChain
+from cdsampler.samplers._blackjax import TrajectoryStatistics as TrajectoryStatistics
 from cdsampler.samplers._cds import CDS as CDS
 from cdsampler.samplers._cds import InPathCoordinates as InPathCoordinates
 from cdsampler.samplers._diagnostics import Evidence as Evidence
 from cdsampler.samplers._diagnostics import TemperingDiagnostics as TemperingDiagnostics
 from cdsampler.samplers._diagnostics import stepping_stones as stepping_stones
 from cdsampler.samplers._diagnostics import tempering_diagnostics as tempering_diagnostics
+from cdsampler.samplers._digs import DiGS as DiGS
 from cdsampler.samplers._driver import ChunkOutcome as ChunkOutcome
 from cdsampler.samplers._driver import Harvest as Harvest
 from cdsampler.samplers._driver import chain_keys as chain_keys
@@ -19,8 +24,17 @@ from cdsampler.samplers._integrators import step_coefficients as step_coefficien
 from cdsampler.samplers._inverse_map import InverseMap as InverseMap
 from cdsampler.samplers._local import LocalChain as LocalChain
 from cdsampler.samplers._local import LocalStatistics as LocalStatistics
+from cdsampler.samplers._mams import MAMSChain as MAMSChain
 from cdsampler.samplers._nrpt import NRPT as NRPT
 from cdsampler.samplers._nrpt import TemperingStatistics as TemperingStatistics
+from cdsampler.samplers._nuts import NUTSChain as NUTSChain
+from cdsampler.samplers._rdmc import RDMC as RDMC
+from cdsampler.samplers._reference_draw import ReferenceDraw as ReferenceDraw
+from cdsampler.samplers._resampling import systematic_on_host as systematic_on_host
+from cdsampler.samplers._smc import SMC as SMC
+from cdsampler.samplers._smc import SMCStatistics as SMCStatistics
+from cdsampler.samplers._svgd import SVGD as SVGD
+from cdsampler.samplers._svgd import SVGDStatistics as SVGDStatistics
 from cdsampler.samplers._swap import swap_records as swap_records
 from cdsampler.samplers._transport import AffineTransport as AffineTransport
 from cdsampler.samplers._transport import Corrector as Corrector

@@ -1,8 +1,9 @@
 import abc
-from typing import Any
+from typing import Any, Self
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 
 from cdsampler._typing import Array, IntScalar, Position, PRNGKey
 from cdsampler.density import AbstractLogDensity, Evaluations, Point
@@ -41,8 +42,14 @@ class AbstractSampler(eqx.Module):
         """Return this sampler with another number of steps in its first stage."""
 
     def cost(self) -> int:
-        """Return the density evaluations that one chain costs."""
-        return sum(stage.cost_init() + stage.cost_step() * int(stage.n_steps) for stage in self.stages())
+        """Return the density evaluations that one chain costs; of steps with varying costs, the most."""
+        first = self.stages()[0]
+        return first.cost_init() + first.cost_step() * int(first.n_steps) + self.cost_of_transport()
+
+    def cost_of_transport(self) -> int:
+        """Return the evaluations of the stages after the first, for all points that a chain gives at once."""
+        first, *later = self.stages()
+        return first.n_points * sum(stage.cost_init() + stage.cost_step() * int(stage.n_steps) for stage in later)
 
 
 class AbstractStage(AbstractSampler):
@@ -64,7 +71,7 @@ class AbstractStage(AbstractSampler):
 
     @abc.abstractmethod
     def point(self, state: Any) -> Point:
-        """Return the chain's current point."""
+        """Return the chain's current point; of a group, `n_points` of them along a leading axis."""
 
     @abc.abstractmethod
     def statistics(self, state: Any) -> Any:
@@ -78,6 +85,22 @@ class AbstractStage(AbstractSampler):
     def cost_step(self) -> int:
         """Return the evaluations of `step`."""
 
+    @property
+    def n_points(self) -> int:
+        """Points that a chain gives at once: those of a group of interacting particles, and else 1."""
+        return 1
+
+    def log_weights(self, statistics: Any) -> np.ndarray | None:
+        """Return the log weight of every chain, shape (n_chains,), from stacked statistics; None if all are equal."""
+        return None
+
+    def executed(self, states: Any) -> Array | None:
+        """Return the evaluations that a batch of chains executed in its last step; None if all of them counted.
+
+        Vectorised chains with steps of varying cost wait for the dearest, and evaluate as long as it does.
+        """
+        return None
+
     def rows(self, start: int, length: int) -> Any:
         """Return per-step numbers for `length` steps from `start` as host arrays, padded; None if there are none."""
         return None
@@ -90,21 +113,21 @@ class AbstractStage(AbstractSampler):
         """Return the stage itself: every stage is a sampler."""
         return (self,)
 
-    def with_budget(self, budget: int) -> "AbstractStage":
+    def with_budget(self, budget: int) -> Self:
         """Return this stage with as many steps as the budget pays for."""
         least = self.cost_init() + self.cost_step()
         if budget < least:
             raise InvalidInputError(
                 f"A budget of {budget} evaluations per sample is too small: {type(self).__name__} needs at least "
-                f"{least} ({self.cost_init()} to start and {self.cost_step()} for one step of every replica)."
+                f"{least} ({self.cost_init()} to start and {self.cost_step()} for one step)."
             )
         return self.with_steps((budget - self.cost_init()) // self.cost_step())
 
-    def with_first_steps(self, n_steps: int) -> "AbstractStage":
+    def with_first_steps(self, n_steps: int) -> Self:
         """Return this stage with another number of steps."""
         return self.with_steps(n_steps)
 
-    def with_steps(self, n_steps: int) -> "AbstractStage":
+    def with_steps(self, n_steps: int) -> Self:
         """Return this stage with another number of steps."""
         if n_steps < 0:
             raise InvalidInputError(f"The number of steps must not be negative, got {n_steps}.")

@@ -14,6 +14,8 @@ from cdsampler.samplers._base import AbstractSampler, AbstractStage
 from cdsampler.samplers._integrators import capped_variances
 from cdsampler.samplers._inverse_map import InverseMap
 from cdsampler.samplers._nrpt import NRPT
+from cdsampler.samplers._reference_draw import ReferenceDraw
+from cdsampler.samplers._smc import SMC
 from cdsampler.samplers._transport import AffineTransport, Corrector, PathTransport
 
 
@@ -54,6 +56,19 @@ class InPathCoordinates(AbstractStage):
     def step(self, rng_key: PRNGKey, state: Any, index: IntScalar, row: Any, path: AnnealingPath) -> Any:
         """Take the inner stage's step."""
         return self.stage.step(rng_key, state, index, row, path)
+
+    @property
+    def n_points(self) -> int:
+        """Return the inner stage's."""
+        return self.stage.n_points
+
+    def log_weights(self, statistics: Any) -> np.ndarray | None:
+        """Return the inner stage's."""
+        return self.stage.log_weights(statistics)
+
+    def executed(self, states: Any) -> Array | None:
+        """Return the inner stage's."""
+        return self.stage.executed(states)
 
     def rows(self, start: int, length: int) -> Any:
         """Return the inner stage's rows."""
@@ -191,7 +206,7 @@ class CDS(AbstractSampler):
 
     def with_budget(self, budget: int) -> "CDS":
         """Return this sampler with a stage 1 that takes what the transport leaves of the budget."""
-        transport = sum(stage.cost_init() + stage.cost_step() * int(stage.n_steps) for stage in self.stages()[1:])
+        transport = self.cost_of_transport()
         least = transport + self.stage1.cost_init() + self.stage1.cost_step()
         if budget < least:
             raise InvalidInputError(
@@ -207,7 +222,9 @@ class CDS(AbstractSampler):
 
 def _pulled_back(stage: AbstractStage, interpolant: AbstractAffineInterpolant, t0: float) -> AbstractStage:
     """Return the stage with its reference in target coordinates: τ/b(t0) about z."""
-    if not isinstance(stage, NRPT) or isinstance(stage.reference, FlatReference | MixtureReference):
+    if not isinstance(stage, NRPT | SMC | ReferenceDraw) or isinstance(
+        stage.reference, FlatReference | MixtureReference
+    ):
         return stage  # an affine map leaves a flat reference flat, and a mixture is in target coordinates already
     if not isinstance(stage.reference, GaussianReference):
         raise InvalidInputError(

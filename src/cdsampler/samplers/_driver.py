@@ -39,13 +39,17 @@ class ChunkOutcome(NamedTuple):
     evaluations : Evaluations
         Shape (n_chains,).
     statistics : tuple
-        One entry per stage, as the stage defines them; those of later stages are of the last draw.
+        One entry per stage, as the stage defines them; those of later stages are of the last draw, and averaged over
+        a group's particles.
+    executed : int
+        Evaluations that the device made. More than those counted where vectorised chains wait for each other.
     """
 
     position: np.ndarray
     log_density: np.ndarray
     evaluations: Evaluations
     statistics: tuple[Any, ...]
+    executed: int
 
 
 def chain_keys(rng_key: PRNGKey, chains: Sequence[int] | np.ndarray) -> Array:
@@ -87,34 +91,42 @@ def run_chunk(
         The log density was plus infinity somewhere; the message shows the point.
     """
     first, *later = sampler.stages()
+    n_chains, n_stages = anchors.shape[0], 1 + len(later)
     chunk = _Chunk(density, keys, anchors, on_block)
+    particles = chunk.of_particles(first.n_points)
     running = chunk.start(first, 0, None)
-    n_stages = 1 + len(later)
-    spent, kept, points = Evaluations.zero((anchors.shape[0],)), [], []
+    spent, executed, kept, draws = Evaluations.zero((n_chains,)), 0, [], []
     for draw in range(harvest.n_draws):
         n_left = harvest.n_draws - 1 - draw
         running = chunk.advance(first, running, int(first.n_steps) - n_left * harvest.thinning)
         point, statistics = _finish(first.compiled_part(), running.state)
-        kept = [statistics]
+        point, kept = _in_a_row(point, first.n_points), [statistics]
         for number, stage in enumerate(later, start=1):
-            carried = chunk.start(stage, number + draw * n_stages, point)
-            carried = chunk.advance(stage, carried, int(stage.n_steps))
+            carried = particles.start(stage, number + draw * n_stages, point)
+            carried = particles.advance(stage, carried, int(stage.n_steps))
             point, statistics = _finish(stage.compiled_part(), carried.state)
-            spent = spent + carried.state.evaluations
-            kept.append(statistics)
-        points.append((point.position, point.target.log_density))
+            spent = spent + _sum_of_groups(carried.state.evaluations, n_chains)
+            executed += carried.executed
+            kept.append(_mean_of_groups(statistics, n_chains))
+        position, log_density = np.asarray(point.position), np.asarray(point.target.log_density)
+        draws.append((position.reshape(n_chains, first.n_points, -1), log_density.reshape(n_chains, first.n_points)))
     return ChunkOutcome(
-        np.stack([np.asarray(position) for position, _ in points], axis=1),
-        np.stack([np.asarray(log_density) for _, log_density in points], axis=1),
+        np.concatenate([position for position, _ in draws], axis=1),
+        np.concatenate([log_density for _, log_density in draws], axis=1),
         jax.tree.map(np.asarray, spent + running.state.evaluations),
         tuple(jax.tree.map(np.asarray, statistics) for statistics in kept),
+        executed + running.executed,
     )
 
 
 class _Running(NamedTuple):
+    """A stage under way: what it counted so far and what the device executed for it."""
+
     state: Any
     keys: Array
     done: int
+    counted: int
+    executed: int
 
 
 class _Chunk(NamedTuple):
@@ -125,27 +137,65 @@ class _Chunk(NamedTuple):
     anchors: Array
     on_block: Callable[[int], None]
 
+    def of_particles(self, n_points: int) -> "_Chunk":
+        """Return a chunk in which each particle of a group is a chain, with a key of its own."""
+        if n_points == 1:
+            return self
+        keys = _fold_particles(self.keys, jnp.arange(n_points, dtype=jnp.uint32))
+        return self._replace(keys=keys, anchors=jnp.repeat(self.anchors, n_points, axis=0))
+
     def start(self, stage: AbstractStage, number: int, points: Point | None) -> _Running:
         """Return a stage's first state; `number` tells its randomness apart from other stages' and draws'."""
         # As an array: an integer would be a constant of the compiled program, and every draw would compile anew.
         keys = _fold_all(self.keys, jnp.uint32(number))
         state = _init(stage.compiled_part(), self.density, keys, self.anchors, points)
-        self.on_block(stage.cost_init() * self.anchors.shape[0])
+        counted = _count(state)
+        self.on_block(counted)
         _check_bounded(state)
-        return _Running(state, keys, 0)
+        return _Running(state, keys, 0, counted, counted)
 
     def advance(self, stage: AbstractStage, running: _Running, until: int) -> _Running:
         """Step until that many steps are done, in compiled blocks."""
         part = stage.compiled_part()
-        state, keys, done = running
+        state, keys, done, counted, executed = running
         while done < until:
             length = min(BLOCK_LENGTH, until - done)
             rows = stage.rows(done, BLOCK_LENGTH)
-            state = _advance(part, self.density, keys, self.anchors, state, rows, jnp.int32(done), jnp.int32(length))
+            state, more = _advance(
+                part, self.density, keys, self.anchors, state, rows, jnp.int32(done), jnp.int32(length)
+            )
             _check_bounded(state)
             done += length
-            self.on_block(length * stage.cost_step() * self.anchors.shape[0])
-        return _Running(state, keys, done)
+            made = _count(state) - counted
+            self.on_block(made)
+            counted += made
+            executed += made if more is None else int(more)
+        return _Running(state, keys, done, counted, executed)
+
+
+def _count(state: Any) -> int:
+    return int(state.evaluations.total().count)
+
+
+def _in_a_row(points: Point, n_points: int) -> Point:
+    """Join the axes of chains and of their particles."""
+    return points if n_points == 1 else jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), points)
+
+
+def _sum_of_groups(evaluations: Evaluations, n_groups: int) -> Evaluations:
+    return jax.tree.map(lambda a: jnp.sum(a.reshape(n_groups, -1), axis=1, dtype=a.dtype), evaluations)
+
+
+def _mean_of_groups(statistics: Any, n_groups: int) -> Any:
+    def mean(a: Array) -> Array:
+        return a if a.shape[0] == n_groups else jnp.mean(a.reshape(n_groups, -1, *a.shape[1:]), axis=1)
+
+    return jax.tree.map(mean, statistics)
+
+
+@eqx.filter_jit
+def _fold_particles(keys: Array, numbers: Array) -> Array:
+    return jax.vmap(lambda key: jax.vmap(lambda i: jax.random.fold_in(key, i))(numbers))(keys).reshape(-1)
 
 
 @eqx.filter_jit
@@ -171,9 +221,9 @@ def _advance(
     rows: Any,
     start: Array,
     length: Array,
-) -> Any:
-    def body(carry: tuple[Array, Any]) -> tuple[Array, Any]:
-        i, states = carry
+) -> tuple[Any, Array | None]:
+    def body(carry: tuple[Array, Any, Array | None]) -> tuple[Array, Any, Array | None]:
+        i, states, executed = carry
         index = start + i
         row = jax.tree.map(lambda a: a[i], rows)
 
@@ -181,13 +231,17 @@ def _advance(
             # Key 0 belongs to init.
             return stage.step(jax.random.fold_in(key, index + 1), one, index, row, stage.path(density, anchor))
 
-        return i + 1, jax.vmap(step)(keys, states, anchors)
+        states = jax.vmap(step)(keys, states, anchors)
+        more = stage.executed(states)
+        return i + 1, states, None if executed is None or more is None else executed + more
 
-    def is_running(carry: tuple[Array, Any]) -> Array:
-        i, states = carry
+    def is_running(carry: tuple[Array, Any, Array | None]) -> Array:
+        i, states, _ = carry
         return (i < length) & ~jnp.any(states.evaluations.pos_inf > 0)
 
-    return jax.lax.while_loop(is_running, body, (jnp.zeros((), jnp.int32), state))[1]
+    zero = jnp.zeros((), jnp.int32)
+    executed = None if stage.executed(state) is None else zero
+    return jax.lax.while_loop(is_running, body, (zero, state, executed))[1:]
 
 
 @eqx.filter_jit

@@ -55,13 +55,20 @@ class LocalChain(AbstractStage):
 
     def step(self, rng_key: PRNGKey, state: LocalState, index: IntScalar, row: Any, path: AnnealingPath) -> LocalState:
         """Take one kernel step at β = 1."""
+        return self.step_with_acceptance(rng_key, state, index, path)[0]
+
+    def step_with_acceptance(
+        self, rng_key: PRNGKey, state: LocalState, index: IntScalar, path: AnnealingPath
+    ) -> tuple[LocalState, Array]:
+        """Take one kernel step at β = 1; also return its acceptance probability."""
         density = path.at(jnp.ones((), path.anchor.dtype))
         point, info = self.kernel.step(rng_key, state.current, density)
-        return LocalState(
+        new = LocalState(
             current=point,
             acceptance=state.acceptance + info.acceptance_prob,
             evaluations=state.evaluations + info.evaluations,
         )
+        return new, info.acceptance_prob
 
     def point(self, state: LocalState) -> Point:
         """Return the current point."""

@@ -1,4 +1,4 @@
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import equinox as eqx
 import jax
@@ -102,7 +102,7 @@ class AbstractTransport(AbstractStage):
         """Return the stage without its schedule, which reaches compiled code by `rows` alone."""
         return eqx.tree_at(lambda s: (s.times, s.variances), self, (np.zeros(0), np.zeros(0)))
 
-    def with_steps(self, n_steps: int) -> "AbstractTransport":
+    def with_steps(self, n_steps: int) -> Self:
         """Raise: the number of steps belongs to the time schedule."""
         raise InvalidInputError("The steps of a transport are those of its time schedule: make a new schedule.")
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cdsampler.density import Evaluations
-from cdsampler.samplers import AbstractSampler, TemperingDiagnostics, TransportStatistics
+from cdsampler.samplers import AbstractSampler, AnnealingDiagnostics, TemperingDiagnostics, TransportStatistics
 from cdsampler.sampling._inference_data import effective_sizes, to_inference_data, write_netcdf
 from cdsampler.sampling._warnings import RunWarning
 from cdsampler.tuning import Plan
@@ -19,18 +19,34 @@ class Timing(NamedTuple):
     compilation: float
 
 
+class Weighted(NamedTuple):
+    """The draws of a sampler whose chains carry weights, as they were before resampling.
+
+    Attributes
+    ----------
+    positions : ndarray, shape (n, dim)
+    log_density : ndarray, shape (n,)
+    log_weights : ndarray, shape (n,)
+        Up to a constant.
+    """
+
+    positions: np.ndarray
+    log_density: np.ndarray
+    log_weights: np.ndarray
+
+
 @dataclass(frozen=True)
 class Result:
-    """Samples, what they cost, and what the run says about them.
+    """Equally weighted samples, what they cost, and what the run says about them.
 
     Attributes
     ----------
     samples : ndarray, shape (n_chains, n_draws, dim)
-        With one draw per chain the draws are independent.
+        With one draw per chain the draws are independent. Those of groups of particles are one row, in random order.
     log_density : ndarray, shape (n_chains, n_draws)
         The target's unnormalised log density at the samples.
     evaluations : Evaluations
-        Of each chain in production, shape (n_chains,).
+        Of each chain, or group of particles, in production; shape (n_chains,).
     tuning_evaluations : Evaluations
         Total of everything before production: mode search and pilot.
     sampler
@@ -41,6 +57,8 @@ class Result:
     timing : Timing
     tempering : TemperingDiagnostics or None
         None without a tempering stage.
+    annealing : AnnealingDiagnostics or None
+        None without annealed particles.
     transport : TransportStatistics or None
         Means over chains; None without an SDE.
     is_partial : bool
@@ -48,6 +66,11 @@ class Result:
     spare_evaluations : int
         Executed for draws that are not returned: of chains that only filled the last group or that an interrupt left
         unfinished, and of a production that was repeated because its draws were correlated.
+    executed_evaluations : int
+        What the device evaluated in production. More than counted where vectorised chains wait for the one with the
+        longest trajectory, as those of NUTS do.
+    weighted : Weighted or None
+        The draws before they were resampled to equal weights; None without weights.
     warnings : tuple of RunWarning
     plan : Plan or None
         What tuning chose, for reuse; None if the sampler was given.
@@ -62,9 +85,12 @@ class Result:
     names: tuple[str, ...]
     timing: Timing
     tempering: TemperingDiagnostics | None = None
+    annealing: AnnealingDiagnostics | None = None
     transport: TransportStatistics | None = None
     is_partial: bool = False
     spare_evaluations: int = 0
+    executed_evaluations: int = 0
+    weighted: Weighted | None = None
     warnings: tuple[RunWarning, ...] = field(default=())
     plan: Plan | None = None
 
@@ -75,8 +101,11 @@ class Result:
 
     @property
     def evaluations_per_sample(self) -> float:
-        """Evaluations of the chain that produced a sample, on average: the paper's accounting, if it has one draw."""
-        return float(self.evaluations.total().count / self.samples.shape[0])
+        """Evaluations of the chain, or group of particles, that produced a sample, on average.
+
+        The paper's accounting, if one draw of it is used.
+        """
+        return float(self.evaluations.total().count / np.size(self.evaluations.count))
 
     @property
     def evaluations_per_returned_sample(self) -> float:
@@ -99,6 +128,13 @@ class Result:
         """Rank-normalised split R-hat of each coordinate (ArviZ), shape (dim,); NaN with fewer than 4 draws."""
         return effective_sizes(self.samples)[1]
 
+    @property
+    def log_z(self) -> tuple[float, float] | None:
+        """Log Z and its standard error, from tempering or annealing; None without a normalised reference."""
+        if self.tempering is not None and self.tempering.evidence is not None:
+            return self.tempering.evidence.log_z, self.tempering.evidence.standard_error
+        return None if self.annealing is None else (self.annealing.log_z, self.annealing.standard_error)
+
     def summary(self) -> str:
         """Return a table: mean, standard deviation, ESS and R-hat of each coordinate, log Z, cost and warnings."""
         flat = self.positions
@@ -106,9 +142,8 @@ class Result:
         for d, name in enumerate(self.names):
             mean, sd = float(flat[:, d].mean(dtype=np.float64)), float(flat[:, d].std(dtype=np.float64))
             rows.append(f"{name:<12}{mean:>12.5g}{sd:>12.5g}{self.ess[d]:>10.0f}{self.rhat[d]:>8.3f}")
-        if self.tempering is not None and self.tempering.evidence is not None:
-            evidence = self.tempering.evidence
-            rows.append(f"log Z {evidence.log_z:.4g} ± {evidence.standard_error:.2g}")
+        if self.log_z is not None:
+            rows.append("log Z {:.4g} ± {:.2g}".format(*self.log_z))
         rows.append(
             f"{len(flat):,} draws from {self.total_evaluations:,} evaluations "
             f"({self.evaluations_per_returned_sample:.1f} each, tuning included)"
@@ -152,17 +187,16 @@ class Result:
             attributes["swap_rejection"] = self.tempering.rejection
             attributes["local_acceptance"] = self.tempering.acceptance
             attributes["barrier"] = self.tempering.barrier
-            if self.tempering.evidence is not None:
-                attributes["log_z"] = self.tempering.evidence.log_z
-                attributes["log_z_standard_error"] = self.tempering.evidence.standard_error
+        if self.log_z is not None:
+            attributes["log_z"], attributes["log_z_standard_error"] = self.log_z
         return attributes
 
     def _sample_stats(self) -> dict[str, np.ndarray]:
         shape = self.log_density.shape
-        stats = {
-            "lp": self.log_density,
-            "n_evaluations": np.broadcast_to(np.asarray(self.evaluations.count)[:, None], shape),
-        }
+        stats = {"lp": self.log_density}
+        count = np.asarray(self.evaluations.count)
+        if len(count) == len(self.samples):
+            stats["n_evaluations"] = np.broadcast_to(count[:, None], shape)
         if self.tempering is not None:
             stats["restarts"] = np.broadcast_to(self.tempering.restarts[:, None], shape)
             stats["round_trips"] = np.broadcast_to(self.tempering.round_trips[:, None], shape)

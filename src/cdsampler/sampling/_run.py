@@ -11,20 +11,16 @@ from cdsampler._typing import Array
 from cdsampler.density import AbstractLogDensity, Evaluations, check_position, coordinate_names
 from cdsampler.errors import InvalidInputError
 from cdsampler.samplers import (
-    NRPT,
     AbstractSampler,
     ChunkOutcome,
     Harvest,
-    TemperingStatistics,
-    TransportStatistics,
     chain_keys,
     run_chunk,
-    tempering_diagnostics,
 )
+from cdsampler.sampling._assembly import Accounts, assemble, over_arrays
 from cdsampler.sampling._compilation import compilation_seconds
 from cdsampler.sampling._pool import Ledger, run_jobs
 from cdsampler.sampling._result import Result, Timing
-from cdsampler.sampling._warnings import RunWarning, evaluation_warnings, sample_warnings, tempering_warnings
 
 # A group's replicas should stay in the processor's cache between the operations of a step.
 GROUP_BYTES = 1_000_000
@@ -69,11 +65,13 @@ def run(
     ----------
     sampler
         With its numbers of steps set, e.g. by `with_budget`. It costs `n_samples * sampler.cost()` evaluations, and
-        `n_samples * (n_draws - 1)` times the cost of its later stages more.
+        `n_samples * (n_draws - 1)` times the cost of its later stages more. Groups of P particles take that for P
+        samples.
     density
         Target.
     n_samples
-        Chains to run; each gives `harvest.n_draws` samples.
+        Chains to run; each gives `harvest.n_draws` samples. Of samplers whose chains are groups of particles, the
+        samples to return.
     anchor : array_like, shape (dim,) or (n_anchors, dim)
         Where the reference is centred, e.g. a mode, or where local chains start. Chains take several in turn.
     anchor_scale
@@ -100,7 +98,7 @@ def run(
     Raises
     ------
     InvalidInputError
-        A bad count, seed, anchor or chunk size.
+        A bad count, seed, anchor or chunk size, or groups of more particles than samples.
     DensityError
         The log density was plus infinity somewhere.
     KeyboardInterrupt
@@ -110,7 +108,9 @@ def run(
     centres = _checked(density, anchor, anchor_scale)
     began, compiled = time.perf_counter(), compilation_seconds()
     key_chains, key_anchors = jax.random.split(jax.random.key(seed))
-    width, n_groups = grouping(sampler, density, n_samples, harvest)
+    n_points = check_group(sampler, n_samples, harvest)
+    n_chains = -(-n_samples // n_points)
+    width, n_groups = grouping(sampler, density, n_chains, harvest)
     total = harvest_cost(sampler, harvest) * width * n_groups
     n_at_once = n_groups if chunk_size is None else max(1, chunk_size // width)
     ledger = Ledger()
@@ -121,24 +121,39 @@ def run(
         own = centres[chains % len(centres)]
         anchors = _anchors(chain_keys(key_anchors, chains), own, jnp.asarray(anchor_scale, density.dtype))
         outcome = run_chunk(sampler, density, keys, anchors, ledger.add, harvest)
-        n_real = min(width, n_samples - number * width)
-        return jax.tree.map(lambda a: a[:n_real], outcome)
+        n_real = min(width, n_chains - number * width)
+        return over_arrays(lambda a: a[:n_real], outcome)
 
     def report(n_finished: int) -> None:
         if on_progress is not None:
-            on_progress(Progress(ledger.made, total, min(n_finished * width, n_samples) * harvest.n_draws))
+            finished = min(min(n_finished * width, n_chains) * n_points, n_samples)
+            on_progress(Progress(ledger.made, total, finished * harvest.n_draws))
 
     outcomes, is_partial = run_jobs(work, range(n_groups), ledger, report, n_at_once)
     timing = Timing(time.perf_counter() - began, compilation_seconds() - compiled)
     tuning = Evaluations.zero().total() if tuning_evaluations is None else tuning_evaluations.total()
     kept = sum(int(outcome.evaluations.total().count) for outcome in outcomes)
-    return _assemble(sampler, outcomes, tuning, ledger.made - kept, seed, coordinate_names(density), timing, is_partial)
+    accounts = Accounts(tuning, ledger.made - kept, sum(outcome.executed for outcome in outcomes))
+    names = coordinate_names(density)
+    return assemble(sampler, outcomes, accounts, n_samples, seed, names, timing, is_partial)
+
+
+def check_group(sampler: AbstractSampler, n_samples: int, harvest: Harvest = Harvest()) -> int:  # noqa: B008 - immutable
+    """Return the samples that a chain gives at once; raise `InvalidInputError` if they are more than asked for."""
+    n_points = sampler.stages()[0].n_points
+    if n_points > n_samples:
+        raise InvalidInputError(
+            f"n_samples is {n_samples}, and {type(sampler).__name__} makes {n_points} particles at once: ask for at "
+            f"least {n_points} samples, or use fewer particles."
+        )
+    if n_points > 1 and harvest.n_draws > 1:
+        raise InvalidInputError(f"A group of particles gives all its draws at once, not n_draws={harvest.n_draws}.")
+    return n_points
 
 
 def harvest_cost(sampler: AbstractSampler, harvest: Harvest) -> int:
     """Return the evaluations of one chain with all its draws."""
-    later = sum(stage.cost_init() + stage.cost_step() * int(stage.n_steps) for stage in sampler.stages()[1:])
-    return sampler.cost() + (harvest.n_draws - 1) * later
+    return sampler.cost() + (harvest.n_draws - 1) * sampler.cost_of_transport()
 
 
 def grouping(sampler: AbstractSampler, density: AbstractLogDensity, n_chains: int, harvest: Harvest) -> tuple[int, int]:
@@ -195,46 +210,3 @@ def _checked(density: AbstractLogDensity, anchor: Any, anchor_scale: float) -> A
     is_several = isinstance(anchor, np.ndarray) and anchor.ndim == 2 and len(anchor) > 0
     several = anchor if is_several else [anchor]
     return jnp.asarray([check_position(density, "anchor", one) for one in several], density.dtype)
-
-
-def _assemble(
-    sampler: AbstractSampler,
-    outcomes: list[ChunkOutcome],
-    tuning: Evaluations,
-    spare: int,
-    seed: int,
-    names: tuple[str, ...],
-    timing: Timing,
-    is_partial: bool,
-) -> Result:
-    joined: ChunkOutcome = jax.tree.map(lambda *parts: np.concatenate(parts), *outcomes)
-    warnings = evaluation_warnings(joined.evaluations.total()) + sample_warnings(joined.log_density)
-    tempering = transport = None
-    for stage, statistics in zip(sampler.stages(), joined.statistics, strict=True):
-        if isinstance(statistics, TemperingStatistics):
-            inner = getattr(stage, "stage", stage)
-            assert isinstance(inner, NRPT)
-            tempering = tempering_diagnostics(
-                np.asarray(inner.betas), statistics, has_evidence=inner.reference.is_proper
-            )
-            warnings += tempering_warnings(tempering, joined.log_density.shape[1])
-        elif isinstance(statistics, TransportStatistics):
-            transport = jax.tree.map(lambda a: np.mean(a, dtype=np.float64), statistics)
-    if is_partial:
-        n = joined.log_density.size
-        warnings.append(RunWarning("partial", f"Interrupted after {n} samples.", "Run again for the rest."))
-    return Result(
-        samples=joined.position,
-        log_density=joined.log_density,
-        evaluations=joined.evaluations,
-        tuning_evaluations=tuning,
-        spare_evaluations=spare,
-        sampler=sampler,
-        seed=seed,
-        names=names,
-        timing=timing,
-        tempering=tempering,
-        transport=transport,
-        is_partial=is_partial,
-        warnings=tuple(warnings),
-    )

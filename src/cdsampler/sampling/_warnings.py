@@ -3,7 +3,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cdsampler.density import Evaluations
-from cdsampler.samplers import TemperingDiagnostics
+from cdsampler.samplers import AnnealingDiagnostics, TemperingDiagnostics
 from cdsampler.tuning import Checks
 
 
@@ -78,6 +78,30 @@ def tempering_warnings(tempering: TemperingDiagnostics, n_draws: int = 1) -> lis
                     "Don't use log Z; use more replicas or a wider reference.",
                 )
             )
+    return warnings
+
+
+def annealing_warnings(annealing: AnnealingDiagnostics) -> list[RunWarning]:
+    """Return the warnings that a run of annealed particles calls for."""
+    warnings = []
+    if annealing.n_groups > 1 and annealing.effective_groups < 0.1 * annealing.n_groups:
+        warnings.append(
+            RunWarning(
+                "weights-degenerate",
+                f"The weights of {annealing.n_groups} groups of {annealing.n_particles} particles are worth "
+                f"{annealing.effective_groups:.3g} equal ones.",
+                "Don't trust the samples or log Z; raise the budget or use more particles in a group.",
+            )
+        )
+    if annealing.n_particles > 1 and annealing.n_ancestors < 2:
+        warnings.append(
+            RunWarning(
+                "few-ancestors",
+                f"The {annealing.n_particles} particles of a group descend from {annealing.n_ancestors:.2g} draws of "
+                "the reference on average.",
+                "The particles of a group are nearly one sample: use more of them, or a reference nearer the target.",
+            )
+        )
     return warnings
 
 

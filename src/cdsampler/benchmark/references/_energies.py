@@ -1,7 +1,7 @@
 import numpy as np
 
-from cdsampler.benchmark._catalog import build_target
 from cdsampler.benchmark._rows import ROWS_AT_ONCE, energy_of
+from cdsampler.benchmark._targets import build_target
 from cdsampler.benchmark.references._recipes import recipe_of
 from cdsampler.targets import AbstractParticleTarget, Molecule
 from cdsampler.targets.molecules import _alanine_dipeptide as dipeptide

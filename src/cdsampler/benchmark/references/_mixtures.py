@@ -5,7 +5,7 @@ from typing import ClassVar
 import jax
 import numpy as np
 
-from cdsampler.benchmark._catalog import build_target
+from cdsampler.benchmark._targets import build_target
 from cdsampler.benchmark.references._recipe import AbstractRecipe, Block, Draws
 from cdsampler.targets import AbstractExactTarget
 
