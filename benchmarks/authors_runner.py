@@ -4,8 +4,8 @@ The script needs a checkout of that code and a Python that has ``torch``, ``nump
 it doesn't import ``cdsampler``, which never needs ``torch``. Nothing in the checkout is edited or copied:
 the modules it imports but doesn't ship, or that these tasks never use, are replaced by stand-ins in memory.
 
-The paper's budget counts one evaluation per replica and step. The script records that nominal budget beside
-the evaluations that truly reach the target, counted where the samplers call it.
+The paper's budget counts one evaluation per replica (or particle of a group) and step. The script records that
+nominal budget beside the evaluations that truly reach the target, counted where the samplers call it.
 
 Example
 -------
@@ -332,7 +332,61 @@ def run_cds(authors, target, x0, args):
     return sampler(x0=x0, z=x0.clone())
 
 
-SAMPLERS = {"nrpt": run_nrpt, "cds": run_cds}
+def run_smc(authors, target, x0, args):
+    """Run annealed sequential Monte Carlo as the published mixture runs do: geometric β, resampling at every step.
+
+    Their nominal budget is that of a group, so that it has ``budget // particles`` temperatures. A step evaluates
+    each particle twice, once for its weight and once for its move. The move takes the log-density and gradient of
+    the particle's slot from the step before: those of the old β, and not of the particle that resampling put there.
+    ``--refresh-cache`` evaluates them anew, which is one more evaluation a step and makes the move right.
+
+    Parameters
+    ----------
+    authors : types.SimpleNamespace
+        The checkout's modules.
+    target : TargetDistribution
+        The target.
+    x0 : torch.Tensor
+        The initial points, of shape (samples, dim).
+    args : argparse.Namespace
+        The command line.
+
+    Returns
+    -------
+    torch.Tensor
+        The particles after the last resampling, of shape (samples, dim).
+    """
+    n_betas = max(args.budget // args.particles, 2)
+    sampler = authors.samplers.SMC(
+        target=target,
+        beta_schedule=authors.schedules.build_interpolation_schedule("geometric", n_betas, args.beta_min, 1.0),
+        kernel=authors.kernels.MALAKernel(),
+        n_particles=args.particles,
+        step_size=args.step_size,
+        resampling_threshold=1.0,
+        resampling_method="systematic",
+        adaptation_rate=args.adaptation_rate,
+        verbose=False,
+        compile=False,
+    )
+    if args.refresh_cache:
+        move = sampler._kernel_fn
+
+        def move_from_fresh(state, step_size, beta):
+            annealed = authors.targets.AnnealedTarget(target, beta)
+            grad, log_prob = annealed.grad_log_prob(state.x, return_log_prob=True)
+            return move(state._replace(log_prob=log_prob, grad=grad), step_size, beta)
+
+        sampler._kernel_fn = move_from_fresh
+    return sampler(x0)
+
+
+SAMPLERS = {"nrpt": run_nrpt, "cds": run_cds, "smc": run_smc}
+
+# Settings of the command line that concern one sampler alone.
+OF_CDS = ("t0", "integration_steps", "noise_var", "corrector_steps", "ref_std")
+OF_SMC = ("particles", "refresh_cache")
+FOREIGN = {"nrpt": OF_CDS + OF_SMC, "cds": OF_SMC, "smc": (*OF_CDS, "replicas")}
 
 
 def checkout_commit(checkout):
@@ -349,9 +403,8 @@ def settings_json(args):
     import torch
 
     settings = {name: value for name, value in vars(args).items() if name not in ("checkout", "out")}
-    if args.sampler == "nrpt":
-        for name in ("t0", "integration_steps", "noise_var", "corrector_steps", "ref_std"):
-            del settings[name]
+    for name in FOREIGN[args.sampler]:
+        del settings[name]
     settings["target"] = TASKS[args.task]
     settings["commit"] = checkout_commit(args.checkout)
     settings["threads"] = torch.get_num_threads()
@@ -456,6 +509,9 @@ def build_parser():
     cds("--noise-var", type=number(float, 0), default=0.5, help="constant noise variance of the integration")
     cds("--corrector-steps", type=number(int, 0), default=0, help="MALA corrections per integration step")
     cds("--ref-std", type=positive, default=1.0, help="standard deviation of the reference")
+    smc = parser.add_argument_group("smc only").add_argument
+    smc("--particles", type=count, default=100, help="particles of a group")
+    smc("--refresh-cache", action="store_true", help="evaluate particles anew before they move: the repaired code")
     mode = parser.add_argument_group("initial mode").add_argument
     mode("--mode", choices=("highest", "central"), default="highest", help="climb from means or origin")
     mode("--mode-iterations", type=number(int, 0), default=1000, help="gradient-ascent iterations")
@@ -475,6 +531,8 @@ def parse_args(argv=None):
             parser.error(f"{args.checkout} is not a checkout of the published repository: it has no {name}")
     if args.sampler == "nrpt" and args.budget < args.replicas:
         parser.error(f"a budget of {args.budget} gives no step to {args.replicas} replicas")
+    if args.sampler == "smc" and args.samples % args.particles:
+        parser.error(f"{args.samples} samples are no whole number of groups of {args.particles} particles")
     if not args.out.absolute().parent.is_dir():
         parser.error(f"no such folder to write to: {args.out.absolute().parent}")
     if args.out.is_dir():

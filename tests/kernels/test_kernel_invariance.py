@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cdsampler import HMC, MALA, FlatReference, GaussianReference, InvalidInputError, LogDensity, RandomWalk
-from cdsampler.kernels import _mala, adapt_step_size
+from cdsampler.kernels import _base, _mala, adapt_step_size
 from cdsampler.paths import AnnealingPath
 from cdsampler.targets import GaussianMixture
 
@@ -53,6 +53,26 @@ def mixture_errors(kernel, moved=moved):
 @pytest.mark.parametrize("kernel", [*KERNELS, HMC(4.0, 3, 0.05)], ids=[*NAMES, "jittered"])
 def test_exact_draws_of_a_mixture_stay_exact(kernel):
     assert np.all(mixture_errors(kernel) < N_ERRORS)
+
+
+def jittered_errors(kernel, moved):
+    """Errors of the moments of N(0, 1) after a few steps from exact draws, with steps from far too small to too large."""
+    path = AnnealingPath(FlatReference(), LogDensity(lambda y: -0.5 * jnp.sum(y**2), 1), jnp.zeros(1))
+    draws = jax.random.normal(jax.random.key(3), (N_CHAINS, 1))
+    return errors_of_moments(moved(kernel, path, jnp.asarray(1.0), draws, jax.random.key(4)), 0.0, np.eye(1))
+
+
+def test_random_step_sizes_are_independent_of_acceptance(monkeypatch, traced_anew):
+    kernel = HMC(3.0, 1, 0.05)
+    assert np.all(jittered_errors(kernel, moved) < N_ERRORS)
+    true = _base.draw_noise
+
+    def one_number_for_both(*arguments, **settings):
+        noise = true(*arguments, **settings)
+        return noise._replace(jitter=noise.uniform)
+
+    monkeypatch.setattr(_base, "draw_noise", one_number_for_both)
+    assert np.max(jittered_errors(kernel, traced_anew)) > 2 * N_ERRORS
 
 
 @pytest.fixture

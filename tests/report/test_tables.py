@@ -5,8 +5,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from cdsampler.kernels import MALA
 from cdsampler.metrics import Floor, MetricValue
-from cdsampler.report import cost_table, metrics_table, tempering_table, warnings_panel
+from cdsampler.paths import GaussianReference, geometric_schedule
+from cdsampler.report import annealing_table, cost_table, metrics_table, tempering_table, warnings_panel
+from cdsampler.samplers import SMC, AnnealingDiagnostics
 
 
 def rendered(renderable, width=120, **options):
@@ -162,3 +165,32 @@ def test_tables_fit_a_terminal(result, metrics, width):
         text = rendered(table, width)
         assert "…" not in text
         assert max(map(len, text.splitlines())) <= width
+
+
+class TestAnnealing:
+    def particles(self, make_result, evaluations, **changes):
+        sampler = SMC(GaussianReference(3.0), geometric_schedule(6, 1e-3), MALA(0.5), n_particles=10)
+        fields = {"sampler": sampler, "evaluations": evaluations(5, gradient=600), "tempering": None, **changes}
+        return make_result(**fields)
+
+    def test_groups_their_worth_and_log_z(self, make_result, evaluations):
+        annealing = AnnealingDiagnostics(-1.25, 0.03, 5, 10, 4.5, 0.52, 6.4, 3.0, 0.57)
+        text = rendered(annealing_table(self.particles(make_result, evaluations, annealing=annealing)))
+        assert row(text, "groups") == ["5"]
+        assert row(text, "groups that their weights are worth") == ["4.50"]
+        assert row(text, "smallest effective share before resampling") == ["52 %"]
+        assert row(text, "log Z ± standard error") == ["-1.250 ± 0.030"]
+        alone = annealing._replace(n_groups=1, standard_error=float("nan"))
+        text = rendered(annealing_table(self.particles(make_result, evaluations, annealing=alone)))
+        assert "one group: no error" in row(text, "log Z ± standard error")[0]
+
+    def test_without_particles_there_is_none(self, result):
+        assert annealing_table(result) is None
+
+    def test_a_groups_cost_is_called_that(self, make_result, evaluations):
+        text = rendered(cost_table(self.particles(make_result, evaluations)))
+        assert row(text, "evaluations per group of 10 particles") == ["600"]
+
+    def test_waiting_for_longer_chains_is_shown(self, make_result, evaluations):
+        result = self.particles(make_result, evaluations, executed_evaluations=3500)
+        assert row(rendered(cost_table(result)), "evaluations executed while chains waited for longer ones") == ["500"]

@@ -8,7 +8,7 @@ from cdsampler.errors import InvalidInputError
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "reference": ("gaussian", "flat"),
-    "initialisation": ("reference", "mode"),
+    "initialisation": ("reference", "mode", "own"),
     "kernel": ("mala", "hmc"),
     "resampling": ("systematic", "multinomial"),
     "returns": ("particles", "one"),
@@ -39,13 +39,14 @@ class Preset:
     reference
         "gaussian" about the mode (for the neural network that is the prior), or "flat".
     initialisation
-        Where chains start: "reference" (draws of N(mode, reference_scale²)) or "mode" (all there, as in the paper).
+        Where chains start: "reference" (draws of N(mode, reference_scale²)), "mode" (all there, as in the paper), or
+        "own": samplers with a reference start from it, all others at the mode.
     is_schedule_adapted
         Whether β moves to equal rejections, or stays geometric.
     kernel
         "mala" or "hmc", wherever a sampler has a local kernel of its own choice.
-    n_leapfrog
-        Leapfrog steps of HMC.
+    n_leapfrog, smallest_step
+        Leapfrog steps of HMC, and how much smaller its step size may be drawn; see `cdsampler.HMC`.
     corrector_steps
         MALA steps after each step of the SDE.
     rho
@@ -82,6 +83,7 @@ class Preset:
     is_schedule_adapted: bool = True
     kernel: str = "mala"
     n_leapfrog: int = 5
+    smallest_step: float = 1.0
     corrector_steps: int = 0
     rho: float | None = None
     n_particles: int = 100
@@ -130,19 +132,26 @@ class Preset:
         return self.tau / self.reference_scale
 
 
+# Draws about the mode have overlapping atoms, from where local moves don't get on.
+_CLUSTER: dict[str, Any] = {"initialisation": "own", "noise_scale": 0.1}
+
 PRESETS: dict[str, Preset] = {
     "gm-2": Preset(n_replicas=5, reference_scale=50.0),
     "gmnu-2": Preset(n_replicas=5, reference_scale=50.0),
     "gm-16": Preset(n_replicas=12, reference_scale=70.0),
     "gmnu-16": Preset(n_replicas=18, reference_scale=100.0),
-    "lj-13": Preset(n_replicas=12, reference_scale=0.5, beta_min=1e-5, step_size=1e-3, tau=0.05, noise_scale=0.1),
-    "lj-55": Preset(n_replicas=24, reference_scale=0.5, beta_min=1e-5, step_size=1e-3, tau=0.05, noise_scale=0.1),
-    "aldp": Preset(n_replicas=24, reference_scale=0.3, beta_min=1e-4, step_size=1e-3, tau=0.03, noise_scale=0.1),
-    "aldp-implicit": Preset(
-        n_replicas=24, reference_scale=0.3, beta_min=1e-4, step_size=1e-3, tau=0.03, noise_scale=0.1
-    ),
+    "lj-13": Preset(n_replicas=12, reference_scale=0.5, beta_min=1e-5, step_size=1e-3, tau=0.05, **_CLUSTER),
+    "lj-55": Preset(n_replicas=24, reference_scale=0.5, beta_min=1e-5, step_size=1e-3, tau=0.05, **_CLUSTER),
+    "aldp": Preset(n_replicas=24, reference_scale=0.3, beta_min=1e-4, step_size=1e-3, tau=0.03, **_CLUSTER),
+    "aldp-implicit": Preset(n_replicas=24, reference_scale=0.3, beta_min=1e-4, step_size=1e-3, tau=0.03, **_CLUSTER),
     "aldp-cartesian": Preset(
-        n_replicas=24, reference_scale=0.1, beta_min=1e-5, step_size=1e-5, tau=0.01, noise_scale=0.01
+        n_replicas=24,
+        reference_scale=0.1,
+        beta_min=1e-5,
+        step_size=1e-5,
+        tau=0.01,
+        initialisation="own",
+        noise_scale=0.01,
     ),
     # The prior is N(0, I): as the reference about 0, the path tempers the likelihood.
     "bnn": Preset(n_replicas=24, reference_scale=1.0, beta_min=1e-5, step_size=1e-3, tau=0.1, noise_scale=0.1),

@@ -34,7 +34,7 @@ def _kernel(preset: Preset) -> AbstractKernel:
 
 
 def _hmc_kernel(preset: Preset) -> HMC:
-    return HMC(np.sqrt(preset.step_size), preset.n_leapfrog)
+    return HMC(np.sqrt(preset.step_size), preset.n_leapfrog, preset.smallest_step)
 
 
 def _reference(preset: Preset, scale: float) -> AbstractReference:
@@ -42,7 +42,7 @@ def _reference(preset: Preset, scale: float) -> AbstractReference:
 
 
 def _start(preset: Preset) -> str:
-    return "reference" if preset.reference == "gaussian" and preset.initialisation == "reference" else "anchor"
+    return "reference" if preset.reference == "gaussian" and preset.initialisation != "mode" else "anchor"
 
 
 def _nrpt(preset: Preset, *, scale: float | None = None, is_reversible: bool = False) -> NRPT:
@@ -127,7 +127,7 @@ def _mams(preset: Preset, budget: int | None) -> MAMSChain:
 
 def _svgd(preset: Preset, budget: int | None) -> SVGD:
     reference = GaussianReference(preset.reference_scale)
-    is_at_mode = preset.initialisation == "mode"
+    is_at_mode = preset.initialisation != "reference"
     return SVGD(
         preset.n_particles,
         preset.learning_rate * float(np.sqrt(preset.step_size)),

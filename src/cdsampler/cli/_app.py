@@ -1,3 +1,4 @@
+import dataclasses
 import sys
 import warnings
 from pathlib import Path
@@ -106,7 +107,9 @@ def sample(
         reference_scale=reference_scale,
         **dict(benchmark.parse_setting(text) for text in setting or []),
     )
-    _run_preset(job, sampler, PRESET_BUDGET if budget is None else budget, settings)
+    budget = PRESET_BUDGET if budget is None else budget
+    recorded = {"sampler": sampler, "budget": budget, **dataclasses.asdict(settings)}
+    _run_preset(dataclasses.replace(job, settings=recorded), sampler, budget, settings)
 
 
 def _checked_job(target: str, samples: int, seed: int, out: Path | None, budget: int | None, dtype: str) -> Job:

@@ -3,7 +3,7 @@
 import json
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,22 @@ from cdsampler.targets import AbstractExactTarget, AbstractTarget
 
 @dataclass(frozen=True)
 class Job:
-    """What one `sample` command asks for, checked as far as that goes without evaluating anything."""
+    """What one `sample` command asks for, checked as far as that goes without evaluating anything.
+
+    Attributes
+    ----------
+    target : str
+    n_samples, seed : int
+    out : Path or None
+    settings : dict
+        Of a sampler at a preset, for the record; empty for the tuned plan.
+    """
 
     target: str
     n_samples: int
     seed: int
     out: Path | None
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 def show_outcome(job: Job, result: Result) -> None:
@@ -41,8 +51,9 @@ def show_outcome(job: Job, result: Result) -> None:
         n_modes = len(target.mode_weights) if isinstance(target, AbstractExactTarget) else None
         console.print(report.metrics_table(values, n_modes=n_modes))
     console.print(report.cost_table(result))
-    if result.tempering is not None:
-        console.print(report.tempering_table(result))
+    for table in (report.tempering_table(result), report.annealing_table(result)):
+        if table is not None:
+            console.print(table)
     panel = report.warnings_panel(result)
     if panel is not None:
         console.print(panel)
@@ -88,6 +99,7 @@ def _write(
         "version": __version__,
         "target": job.target,
         "n_samples": len(result.positions),
+        "settings": job.settings,
         "total_evaluations": result.total_evaluations,
         **{k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in result.attributes().items()},
         "metrics": {value.name: _plain(value) for value in values or []},

@@ -47,11 +47,12 @@ def draw_noise(
     rng_key: PRNGKey, batch: tuple[int, ...], dim: int, dtype: np.dtype, *, is_jittered: bool = False
 ) -> Noise:
     """Draw the randomness of a batch of kernel steps at once: far cheaper than from a key for each."""
-    key_normal, key_uniform = jax.random.split(rng_key)
+    # Not by fold_in(rng_key, 1): that is the second key of the split, and jitter would decide on acceptance.
+    key_normal, key_uniform, key_jitter = jax.random.split(rng_key, 3)
     normal, uniform = jax.random.normal(key_normal, (*batch, dim), dtype), jax.random.uniform(key_uniform, batch, dtype)
     if not is_jittered:
         return Noise(normal, uniform)
-    return Noise(normal, uniform, jax.random.uniform(jax.random.fold_in(rng_key, 1), batch, dtype))
+    return Noise(normal, uniform, jax.random.uniform(key_jitter, batch, dtype))
 
 
 class AbstractKernel(eqx.Module):

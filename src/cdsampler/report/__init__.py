@@ -7,6 +7,7 @@ from cdsampler.report._pairs import pair_figure as pair_figure
 from cdsampler.report._predictive import predictive_figure as predictive_figure
 from cdsampler.report._ramachandran import ramachandran_figure as ramachandran_figure
 from cdsampler.report._structures import structure_figure as structure_figure
+from cdsampler.report._tables import annealing_table as annealing_table
 from cdsampler.report._tables import cost_table as cost_table
 from cdsampler.report._tables import metrics_table as metrics_table
 from cdsampler.report._tables import plan_table as plan_table

@@ -142,7 +142,9 @@ def _title(result: Result, target_name: str) -> str:
     sampler, n = type(result.sampler).__name__, len(result.positions)
     partial = " (interrupted)" if result.is_partial else ""
     n_draws = result.samples.shape[1]
+    n_particles = result.sampler.stages()[0].n_points
     chain = "sample" if n_draws == 1 else f"chain of {n_draws} draws"
+    chain = f"group of {n_particles} particles" if n_particles > 1 else chain
     return (
         f"{target_name}: {count(n)} samples by {sampler}{partial}\n"
         f"{count(result.evaluations_per_sample)} evaluations per {chain}, "

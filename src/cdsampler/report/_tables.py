@@ -65,6 +65,9 @@ def cost_table(result: Result) -> Table:
     table.add_row("samples returned", count(len(result.positions)))
     n_draws = result.samples.shape[1]
     chain = "independent sample (its own chain)" if n_draws == 1 else f"chain, of {n_draws} draws each"
+    n_particles = result.sampler.stages()[0].n_points
+    if n_particles > 1:
+        chain = f"group of {n_particles} particles"
     table.add_row(f"evaluations per {chain}", count(result.evaluations_per_sample))
     table.add_row("evaluations per returned sample (tuning included)", count(result.evaluations_per_returned_sample))
     table.add_section()
@@ -72,6 +75,9 @@ def cost_table(result: Result) -> Table:
     table.add_row("  of the value alone", count(int(production.value)))
     table.add_row("  with the gradient", count(int(production.gradient)))
     table.add_row("evaluations in tuning", count(int(tuning.count)))
+    waited = result.executed_evaluations - int(production.count) - result.spare_evaluations
+    if waited > 0:
+        table.add_row("evaluations executed while chains waited for longer ones", count(waited))
     if result.spare_evaluations:
         table.add_row("evaluations of draws that are not returned", count(result.spare_evaluations))
     for label, attribute in (("-inf", "neg_inf"), ("NaN", "nan"), ("+inf", "pos_inf")):
@@ -118,6 +124,32 @@ def tempering_table(result: Result) -> Table | None:
     unknown = "" if np.isfinite(evidence.standard_error) else " (one chain: no error)"
     table.add_row("log Z ± standard error", spread(evidence.log_z, evidence.standard_error) + unknown)
     table.add_row("  stepping stones up and down", f"{evidence.forward:.3f} and {evidence.backward:.3f}")
+    return table
+
+
+def annealing_table(result: Result) -> Table | None:
+    """Return a table of what groups of annealed particles say; None without any.
+
+    Parameters
+    ----------
+    result
+        Of `cdsampler.sampling.run`.
+    """
+    annealing = result.annealing
+    if annealing is None:
+        return None
+    table = _two_columns("Annealed particles")
+    table.add_row("groups", count(annealing.n_groups))
+    table.add_row("groups that their weights are worth", number(annealing.effective_groups))
+    table.add_row("particles in a group", count(annealing.n_particles))
+    if annealing.n_particles > 1:
+        table.add_row("smallest effective share before resampling", percent(annealing.smallest_ess))
+        table.add_row("resamplings", number(annealing.n_resampled))
+        table.add_row("first draws with descendants", number(annealing.n_ancestors))
+    table.add_row("local acceptance", percent(annealing.acceptance))
+    table.add_section()
+    unknown = "" if np.isfinite(annealing.standard_error) else " (one group: no error)"
+    table.add_row("log Z ± standard error", spread(annealing.log_z, annealing.standard_error) + unknown)
     return table
 
 

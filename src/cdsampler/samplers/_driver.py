@@ -195,7 +195,9 @@ def _mean_of_groups(statistics: Any, n_groups: int) -> Any:
 
 @eqx.filter_jit
 def _fold_particles(keys: Array, numbers: Array) -> Array:
-    return jax.vmap(lambda key: jax.vmap(lambda i: jax.random.fold_in(key, i))(numbers))(keys).reshape(-1)
+    # Apart from the small numbers that stages fold in.
+    beyond = numbers + jnp.uint32(2**31)
+    return jax.vmap(lambda key: jax.vmap(lambda i: jax.random.fold_in(key, i))(beyond))(keys).reshape(-1)
 
 
 @eqx.filter_jit

@@ -144,7 +144,7 @@ def _adapt_first(
         # Stage 1 has no Langevin step of its own at β = 1: tune one.
         chain = LocalChain(MALA(float(density.dim ** (-1 / 3))))
         starts = np.broadcast_to(np.asarray(anchor, dtype=np.float64), (N_PILOT, density.dim))
-        local, more = adapt_steps(chain, chain, density, starts, jax.random.fold_in(rng_key, 1))
+        local, more = adapt_steps(chain, chain, density, starts, jax.random.fold_in(rng_key, 2**31))
         step, cost = float(local.kernel.step_size), cost + more
     if sampler.transport == "sde" and first is inner and step is not None:
         tuned = _with_max_step(tuned, step)
