@@ -56,7 +56,7 @@ def test_exact_draws_of_a_mixture_stay_exact(kernel):
 
 
 def jittered_errors(kernel, moved):
-    """Errors of the moments of N(0, 1) after a few steps from exact draws, with steps from far too small to too large."""
+    """Errors of the moments of N(0, 1) after a few steps from exact draws, with steps of very different sizes."""
     path = AnnealingPath(FlatReference(), LogDensity(lambda y: -0.5 * jnp.sum(y**2), 1), jnp.zeros(1))
     draws = jax.random.normal(jax.random.key(3), (N_CHAINS, 1))
     return errors_of_moments(moved(kernel, path, jnp.asarray(1.0), draws, jax.random.key(4)), 0.0, np.eye(1))
