@@ -1,5 +1,9 @@
 """Names of targets and samplers, and the settings that each task is run with."""
 
+from cdsampler.benchmark._compare import SHORTLIST as SHORTLIST
+from cdsampler.benchmark._compare import Comparison as Comparison
+from cdsampler.benchmark._compare import Entry as Entry
+from cdsampler.benchmark._compare import compare as compare
 from cdsampler.benchmark._dihedrals import backbone_angles as backbone_angles
 from cdsampler.benchmark._exact import exact_reference as exact_reference
 from cdsampler.benchmark._exact import metric_rows as metric_rows
@@ -12,6 +16,7 @@ from cdsampler.benchmark._presets import preset_of as preset_of
 from cdsampler.benchmark._presets import with_overrides as with_overrides
 from cdsampler.benchmark._protocol import Protocol as Protocol
 from cdsampler.benchmark._protocol import prepare as prepare
+from cdsampler.benchmark._protocol import prepare_on as prepare_on
 from cdsampler.benchmark._protocol import produce as produce
 from cdsampler.benchmark._protocol import tune_sampler as tune_sampler
 from cdsampler.benchmark._protocol import with_budget_per_sample as with_budget_per_sample

@@ -75,18 +75,35 @@ def prepare(
         pay for one step: before anything is evaluated.
     """
     preset = preset_of(target.name) if preset is None else preset
+    # The density is made at the first use, after everything that can be refused.
+    return prepare_on(
+        name, target.density, n_samples, budget, preset=preset, start=lambda: starting_point(target), seed=seed
+    )
+
+
+def prepare_on(
+    name: str,
+    density: Callable[[], AbstractLogDensity],
+    n_samples: int,
+    budget: int,
+    *,
+    preset: Preset,
+    start: Callable[[], np.ndarray | None] = lambda: None,
+    seed: int = 0,
+) -> Protocol:
+    """Do as `prepare` with any density, which like the start of the search for a mode is made when it is needed."""
     untuned = build_sampler(name, preset, budget)
     check_group(untuned, n_samples)
     with_budget_per_sample(untuned, budget)
     began = time.perf_counter()
-    density = target.density()
-    mode = find_mode(density, starting_point(target))
-    scale = preset.reference_scale if preset.initialisation == "reference" else 0.0
+    made = density()
+    mode = find_mode(made, start())
     # A reference is centred at the mode by all chains; only chains without one have starts of their own.
-    scale = scale if name in STARTS_ANYWHERE else 0.0
+    is_spread = preset.initialisation == "reference" and name in STARTS_ANYWHERE
+    scale = preset.reference_scale if is_spread else 0.0
     tuned = tune_sampler(
         untuned,
-        density,
+        made,
         mode.position,
         seed,
         anchor_scale=scale,
@@ -94,7 +111,7 @@ def prepare(
     )
     return Protocol(
         with_budget_per_sample(tuned.sampler, budget),
-        density,
+        made,
         mode.position,
         scale,
         tuned.evaluations + mode.evaluations.total(),

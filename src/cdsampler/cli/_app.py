@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cdsampler import __version__, benchmark, report
+from cdsampler.cli._compare import compare
 from cdsampler.cli._console import console
 from cdsampler.cli._outcome import Job, show_outcome
 from cdsampler.cli._progress import ProgressBar, RoundTable
@@ -21,6 +22,7 @@ from cdsampler.tuning import Plan
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command("reference")(reference)
+app.command("compare")(compare)
 PRESET_BUDGET = 2000
 
 

@@ -1,5 +1,8 @@
 """Figures of runs, and tables for the console."""
 
+from cdsampler.report._comparison import comparison_figure as comparison_figure
+from cdsampler.report._comparison import entries_table as entries_table
+from cdsampler.report._comparison import pairs_table as pairs_table
 from cdsampler.report._figures import Shown as Shown
 from cdsampler.report._figures import run_figure as run_figure
 from cdsampler.report._figures import save_figure as save_figure

@@ -2,6 +2,7 @@
 
 from cdsampler.tuning._adapt import Tuned as Tuned
 from cdsampler.tuning._adapt import adapt as adapt
+from cdsampler.tuning._agreement import energy_test as energy_test
 from cdsampler.tuning._autotune import make_plan as make_plan
 from cdsampler.tuning._checks import Checks as Checks
 from cdsampler.tuning._freezing import RESTARTS_PER_DRAW as RESTARTS_PER_DRAW
