@@ -25,6 +25,7 @@ from cdsampler.metrics import (
     ExactReference,
     energy_total_variation,
     mode_weight_total_variation,
+    plausible_range,
     wasserstein_1_and_2,
 )
 
@@ -70,7 +71,8 @@ class Judge:
         exact: ExactReference = self.exact
         others = exact.draw(100 + seed, self.n)
         if exact.weights is None:
-            return {"energy TV": energy_total_variation(exact.energies(rows), exact.energies(others))}
+            found, true = exact.energies(rows), exact.energies(others)
+            return {"energy TV": energy_total_variation(found, true, limits=plausible_range(true))}
         assert exact.responsibilities is not None
         return {
             "mode TV": mode_weight_total_variation(exact.responsibilities(rows), exact.weights),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cdsampler.errors import InvalidInputError
-from cdsampler.metrics import energy_total_variation
+from cdsampler.metrics import energy_total_variation, plausible_range
 
 
 def test_equal_samples_do_not_differ(rng):
@@ -42,6 +42,18 @@ def test_non_finite_energies_count_fully():
     assert energy_total_variation(u, u) == pytest.approx(0.5)
     assert energy_total_variation([np.inf], [np.nan]) == 1
     assert energy_total_variation([np.inf], v) == pytest.approx(1)
+
+
+def test_one_extreme_value_hides_nothing_within_limits(rng):
+    exact = rng.standard_normal(2000)
+    wrong = np.concatenate([exact[:1999] + 2, [1e9]])
+    assert energy_total_variation(wrong, exact) < 0.01  # every bulk in the first bin
+    limits = plausible_range(exact)
+    assert energy_total_variation(wrong, exact, limits=limits) > 0.6
+    assert energy_total_variation(exact + 1e6, exact, limits=limits) == 1
+    other = rng.standard_normal(2000)
+    assert energy_total_variation(exact, other, limits=limits) == energy_total_variation(exact, other)
+    assert plausible_range([1.0, 3.0, np.inf]) == (0.0, 4.0)
 
 
 @pytest.mark.parametrize("values", [[2.0, 2.0], [1e9, np.nextafter(1e9, 2e9)], [-1.7e308, 1.7e308]])

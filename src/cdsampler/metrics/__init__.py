@@ -17,6 +17,7 @@ from cdsampler.metrics.floors import Floor as Floor
 from cdsampler.metrics.floors import one_sample_floor as one_sample_floor
 from cdsampler.metrics.floors import two_sample_floor as two_sample_floor
 from cdsampler.metrics.histogram import energy_total_variation as energy_total_variation
+from cdsampler.metrics.histogram import plausible_range as plausible_range
 from cdsampler.metrics.kabsch import kabsch_distances as kabsch_distances
 from cdsampler.metrics.kabsch import kabsch_wasserstein_1_and_2 as kabsch_wasserstein_1_and_2
 from cdsampler.metrics.likelihood import NegativeLogLikelihoods as NegativeLogLikelihoods

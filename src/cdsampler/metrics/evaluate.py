@@ -1,7 +1,7 @@
 """All metrics of one sample against an exact reference, each beside its finite-sample floor.
 
 Energies are minus the log density, or what the reference says; a sample outside the support has energy +inf, which
-matches nothing. The squared MMD is unbiased, so its mean over exact pairs is about 0: its floor is the mean of its
+matches nothing, as does one far beyond all exact energies in their histogram: it would widen every bin. The squared MMD is unbiased, so its mean over exact pairs is about 0: its floor is the mean of its
 absolute value. Its bandwidth is the median heuristic of two exact samples, so that samplers of one target share one
 kernel. The expectation of the observable comes from 200 000 exact draws, or the whole of a finite pool. Floors of the
 metrics that need no second sample use both members of each exact pair.
@@ -28,7 +28,7 @@ from cdsampler.metrics._validate import (
     require_same_dim,
 )
 from cdsampler.metrics.floors import Floor, exact_pairs, new_seed, summarise
-from cdsampler.metrics.histogram import energy_total_variation
+from cdsampler.metrics.histogram import energy_total_variation, plausible_range
 from cdsampler.metrics.mmd import median_bandwidth, mmd_squared
 from cdsampler.metrics.modes import mode_weight_total_variation, modes_found
 from cdsampler.metrics.moments import quadratic_observable, relative_mae
@@ -104,6 +104,7 @@ class _Yardstick(NamedTuple):
 
     reference: ExactReference
     bandwidth: float
+    limits: tuple[float, float]
     observable_mean: float
 
 
@@ -156,8 +157,11 @@ def evaluate(
     both = reference.draw(new_seed(rng), 2 * n)
     exact, other = both[:n], both[n:]
     require_same_dim(judged, exact)
-    bandwidth = median_bandwidth(reference.energies(exact), reference.energies(other))
-    yardstick = _Yardstick(reference, bandwidth, _observable_mean(reference, exact.shape[1], rng))
+    energies = reference.energies(exact), reference.energies(other)
+    limits = plausible_range(np.concatenate(energies))
+    yardstick = _Yardstick(
+        reference, median_bandwidth(*energies), limits, _observable_mean(reference, exact.shape[1], rng)
+    )
     subsample = judged[rng.choice(n, n_transport, replace=False)]
 
     distances = dict(reference.transport(subsample, exact[:n_transport]))
@@ -191,7 +195,7 @@ def _two_sample(x: FloatArray, y: FloatArray, yardstick: _Yardstick) -> dict[str
     u, v = yardstick.reference.energies(x), yardstick.reference.energies(y)
     values = {
         "mmd_squared_energy": mmd_squared(u, v, yardstick.bandwidth),
-        "energy_total_variation": energy_total_variation(u, v),
+        "energy_total_variation": energy_total_variation(u, v, limits=yardstick.limits),
         "energy_wasserstein_1": energy_wasserstein_1(u, v),
     }
     return values | {name: float(metric(x, y)) for name, metric in yardstick.reference.extra.items()}
