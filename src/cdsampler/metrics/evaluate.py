@@ -1,10 +1,11 @@
 """All metrics of one sample against an exact reference, each beside its finite-sample floor.
 
 Energies are minus the log density, or what the reference says; a sample outside the support has energy +inf, which
-matches nothing, as does one far beyond all exact energies in their histogram: it would widen every bin. The squared MMD is unbiased, so its mean over exact pairs is about 0: its floor is the mean of its
-absolute value. Its bandwidth is the median heuristic of two exact samples, so that samplers of one target share one
-kernel. The expectation of the observable comes from 200 000 exact draws, or the whole of a finite pool. Floors of the
-metrics that need no second sample use both members of each exact pair.
+matches nothing, as does one far beyond all exact energies in their histogram: it would widen every bin. The squared
+MMD is unbiased, so its mean over exact pairs is about 0: its floor is the mean of its absolute value. Its bandwidth is
+the median heuristic of two exact samples, so that samplers of one target share one kernel. The expectation of the
+observable comes from 200 000 exact draws, or the whole of a finite pool. Floors of the metrics that need no second
+sample use both members of each exact pair.
 
 A pool of N reference rows gives no two independent samples of more than N/2 rows: more than that are never judged, but
 a random subsample of N/2. The error of n rows against the mean of the pool has variance σ²(1/n + 1/N), and that of n
