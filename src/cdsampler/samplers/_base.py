@@ -1,5 +1,5 @@
 import abc
-from typing import Any, Self
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,6 +9,9 @@ from cdsampler._typing import Array, IntScalar, Position, PRNGKey
 from cdsampler.density import AbstractLogDensity, Evaluations, Point
 from cdsampler.errors import InvalidInputError
 from cdsampler.paths import AnnealingPath
+
+# Not typing.Self, which the run-time checks of shapes don't take.
+Stage = TypeVar("Stage", bound="AbstractStage")
 
 
 class AbstractState(eqx.Module):
@@ -113,7 +116,7 @@ class AbstractStage(AbstractSampler):
         """Return the stage itself: every stage is a sampler."""
         return (self,)
 
-    def with_budget(self, budget: int) -> Self:
+    def with_budget(self: Stage, budget: int) -> Stage:
         """Return this stage with as many steps as the budget pays for."""
         least = self.cost_init() + self.cost_step()
         if budget < least:
@@ -123,11 +126,11 @@ class AbstractStage(AbstractSampler):
             )
         return self.with_steps((budget - self.cost_init()) // self.cost_step())
 
-    def with_first_steps(self, n_steps: int) -> Self:
+    def with_first_steps(self: Stage, n_steps: int) -> Stage:
         """Return this stage with another number of steps."""
         return self.with_steps(n_steps)
 
-    def with_steps(self, n_steps: int) -> Self:
+    def with_steps(self: Stage, n_steps: int) -> Stage:
         """Return this stage with another number of steps."""
         if n_steps < 0:
             raise InvalidInputError(f"The number of steps must not be negative, got {n_steps}.")

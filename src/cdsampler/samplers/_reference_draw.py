@@ -1,10 +1,10 @@
-from typing import Any, Self
+from typing import Any
 
 from cdsampler._typing import Array, IntScalar, Position, PRNGKey
 from cdsampler.density import AbstractLogDensity, Evaluations, Point
 from cdsampler.errors import InvalidInputError
 from cdsampler.paths import AbstractReference, AnnealingPath
-from cdsampler.samplers._base import AbstractStage, AbstractState, as_count
+from cdsampler.samplers._base import AbstractStage, AbstractState, Stage, as_count
 
 
 class DrawnState(AbstractState):
@@ -61,13 +61,13 @@ class ReferenceDraw(AbstractStage):
     def statistics(self, state: DrawnState) -> None:
         """Return nothing."""
 
-    def with_budget(self, budget: int) -> Self:
+    def with_budget(self: Stage, budget: int) -> Stage:
         """Return the stage itself if the budget pays for the draw."""
         if budget < 1:
             raise InvalidInputError(f"A budget of {budget} evaluations doesn't pay for a draw of the reference.")
         return self
 
-    def with_steps(self, n_steps: int) -> Self:
+    def with_steps(self: Stage, n_steps: int) -> Stage:
         """Return the stage itself; it has no steps."""
         if n_steps != 0:
             raise InvalidInputError(f"A draw of the reference has no steps, got {n_steps}.")

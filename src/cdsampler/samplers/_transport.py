@@ -1,4 +1,4 @@
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,7 +11,7 @@ from cdsampler.errors import InvalidInputError
 from cdsampler.interpolants import AbstractAffineInterpolant, AbstractInterpolant, conditional_density
 from cdsampler.kernels import MALA, AbstractKernel, Noise
 from cdsampler.paths import AnnealingPath, FlatReference
-from cdsampler.samplers._base import AbstractStage, AbstractState, as_count
+from cdsampler.samplers._base import AbstractStage, AbstractState, Stage, as_count
 from cdsampler.samplers._integrators import checked_times, step_coefficients
 from cdsampler.samplers._inverse_map import carry_along_flow
 
@@ -102,7 +102,7 @@ class AbstractTransport(AbstractStage):
         """Return the stage without its schedule, which reaches compiled code by `rows` alone."""
         return eqx.tree_at(lambda s: (s.times, s.variances), self, (np.zeros(0), np.zeros(0)))
 
-    def with_steps(self, n_steps: int) -> Self:
+    def with_steps(self: Stage, n_steps: int) -> Stage:
         """Raise: the number of steps belongs to the time schedule."""
         raise InvalidInputError("The steps of a transport are those of its time schedule: make a new schedule.")
 

@@ -1,6 +1,6 @@
 """Step sizes, mass matrices and costs of the chains built from BlackJAX's parts, from a group of short chains."""
 
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -16,7 +16,7 @@ from cdsampler.samplers._blackjax import NO_LIMIT, TrajectoryState
 Chain = TypeVar("Chain", bound=AbstractTrajectoryChain)
 
 
-class Adapted(NamedTuple, Generic[Chain]):
+class AdaptedTrajectories(NamedTuple):
     """An adapted sampler and what that cost.
 
     Attributes
@@ -31,7 +31,7 @@ class Adapted(NamedTuple, Generic[Chain]):
         Mean acceptance in the last part, with the step size frozen.
     """
 
-    sampler: Chain
+    sampler: Any
     evaluations: Evaluations
     executed: int
     acceptance: float
@@ -47,7 +47,7 @@ def adapt_nuts(
     n_steps: int = 200,
     target_acceptance: float = 0.8,
     is_adapting_mass: bool = False,
-) -> Adapted[NUTSChain]:
+) -> AdaptedTrajectories:
     """Adapt a NUTS chain's step size, measure what its steps cost, and optionally adapt its mass matrix.
 
     Parameters
@@ -73,7 +73,7 @@ def adapt_nuts(
 
     Returns
     -------
-    Adapted
+    AdaptedTrajectories
 
     Raises
     ------
@@ -99,7 +99,7 @@ def adapt_nuts(
         group.result(sampler),
         (group.sampler.step_size, *(jnp.asarray(a, sampler.mean_cost.dtype) for a in numbers)),
     )
-    return Adapted(adapted, group.evaluations(), group.executed, measured.acceptance)
+    return AdaptedTrajectories(adapted, group.evaluations(), group.executed, measured.acceptance)
 
 
 def adapt_mams(
@@ -112,7 +112,7 @@ def adapt_mams(
     n_steps: int = 200,
     target_acceptance: float = 0.9,
     is_adapting_mass: bool = False,
-) -> Adapted[MAMSChain]:
+) -> AdaptedTrajectories:
     """Adapt a MAMS chain's step size, at its number of integration steps, and optionally its mass matrix.
 
     The trajectories' length goes with the step size. What steps cost is known and needs no measurement.
@@ -126,7 +126,7 @@ def adapt_mams(
 
     Returns
     -------
-    Adapted
+    AdaptedTrajectories
 
     Raises
     ------
@@ -143,7 +143,7 @@ def adapt_mams(
     """
     group = _Group(sampler, density, anchor, rng_key, n_chains, n_steps, target_acceptance)
     measured = group.run(n_steps, is_adapting_mass)
-    return Adapted(group.result(sampler), group.evaluations(), group.executed, measured.acceptance)
+    return AdaptedTrajectories(group.result(sampler), group.evaluations(), group.executed, measured.acceptance)
 
 
 class _Measured(NamedTuple):
