@@ -3,6 +3,7 @@
 import json
 import sys
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,6 +13,13 @@ from cdsampler.cli import main
 from cdsampler.density import LogDensity
 from cdsampler.errors import InvalidInputError
 from cdsampler.report import comparison_figure, entries_table, pairs_table
+
+
+@pytest.fixture(autouse=True)
+def _double_precision():
+    """Give back what the command sets."""
+    yield
+    jax.config.update("jax_enable_x64", True)
 
 
 @pytest.fixture(scope="module")
