@@ -15,6 +15,8 @@ from cdsampler.cli._console import console
 from cdsampler.cli._outcome import Job, show_outcome
 from cdsampler.cli._progress import ProgressBar, RoundTable
 from cdsampler.cli._reference import reference
+from cdsampler.cli._report import report as write_report
+from cdsampler.cli._sweep import sweep
 from cdsampler.errors import CdsamplerError, InvalidInputError, SamplingWarning
 from cdsampler.metrics import METRICS
 from cdsampler.sampling import sample as draw
@@ -23,6 +25,8 @@ from cdsampler.tuning import Plan
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command("reference")(reference)
 app.command("compare")(compare)
+app.command("sweep")(sweep)
+app.command("report")(write_report)
 PRESET_BUDGET = 2000
 
 

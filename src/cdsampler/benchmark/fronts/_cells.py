@@ -1,0 +1,198 @@
+"""A sweep's runs as points of cost and error: one cell for each configuration and budget, with its repeats.
+
+An error must be positive to have a place on a logarithmic axis. The unbiased squared MMD can be negative for good
+samples; an error below a tenth of the standard deviation of its floor counts as that: no finite sample tells it from
+nought. Metrics that are no error (weights, likelihoods, counts of modes) have no ratio to a floor, and are left out.
+"""
+
+import json
+import math
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cdsampler.errors import InvalidInputError
+
+FloatArray = NDArray[np.float64]
+
+ACCOUNTINGS = {
+    "independent": "evaluations_per_sample",
+    "returned": "evaluations_per_returned_sample",
+}
+"""Record field of the cost by accounting: of a chain that gives one independent sample (the paper's), or of
+everything, tuning included, over the samples returned."""
+
+_SMALLEST = 0.1  # standard deviations of the floor
+_OUTRIGHT_SMALLEST = 1e-12  # where the floor has no spread
+
+
+class Cell(NamedTuple):
+    """One configuration of a sampler at one budget on one task, with its repeats.
+
+    Attributes
+    ----------
+    task, label
+        Of the runs; a label is a sampler, or a variant of one.
+    configuration
+        What tells it from the label's others, for people.
+    budget
+        Evaluations per sample that were allowed.
+    n_runs
+        Repeats asked for, failed ones included.
+    costs : ndarray, shape (r,)
+        Evaluations per sample of the repeats that succeeded.
+    errors, ratios : dict of ndarray, shape (r,)
+        By metric: the error, positive, and its multiple of the floor; NaN where a repeat lacks it.
+    n_raised : dict of int
+        By metric: how many errors were raised to the smallest that counts.
+    """
+
+    task: str
+    label: str
+    configuration: str
+    budget: float
+    n_runs: int
+    costs: FloatArray
+    errors: dict[str, FloatArray]
+    ratios: dict[str, FloatArray]
+    n_raised: dict[str, int]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Metrics that at least one repeat has."""
+        return tuple(self.errors)
+
+    @property
+    def cost(self) -> float:
+        """Mean cost of the repeats."""
+        return float(self.costs.mean())
+
+
+def describe(record: Mapping[str, Any]) -> str:
+    """Return what tells a record's configuration from others of its label: changed settings, preset, sampler."""
+    parts = [f"{name}={_text(value)}" for name, value in sorted((record.get("changes") or {}).items())]
+    preset, sampler = record.get("preset"), record.get("sampler")
+    if preset:
+        parts.append(f"preset {preset}")
+    if sampler and sampler != record["label"]:
+        parts.append(f"sampler {sampler}")
+    return ", ".join(parts) or "default settings"
+
+
+def cells_of(records: Iterable[Mapping[str, Any]], accounting: str = "independent") -> list[Cell]:
+    """Return the cells of a sweep: configurations by budgets, of every task and label.
+
+    Parameters
+    ----------
+    records
+        Of `read_records`.
+    accounting
+        Key of `ACCOUNTINGS`: what a sample costs.
+
+    Returns
+    -------
+    list of Cell
+        Those with at least one successful repeat, in the order of the records.
+
+    Raises
+    ------
+    InvalidInputError
+        Another accounting, or a successful record without a positive cost.
+    """
+    if accounting not in ACCOUNTINGS:
+        raise InvalidInputError(f"accounting must be one of {', '.join(ACCOUNTINGS)}, got {accounting!r}.")
+    groups: dict[tuple[str, str, str, float], list[Mapping[str, Any]]] = defaultdict(list)
+    for record in records:
+        key = (record["task"], record["label"], describe(record), float(record.get("budget") or 0))
+        groups[key].append(record)
+    cells = []
+    for (task, label, configuration, budget), group in groups.items():
+        succeeded = [record for record in group if record["status"] == "ok"]
+        if not succeeded:
+            continue
+        costs = np.array([_cost(record, ACCOUNTINGS[accounting]) for record in succeeded])
+        errors, ratios, raised = _errors(succeeded)
+        cells.append(Cell(task, label, configuration, budget, len(group), costs, errors, ratios, raised))
+    return cells
+
+
+def resampled(cells: Sequence[Cell], n_resamples: int, seed: int) -> tuple[FloatArray, dict[str, FloatArray]]:
+    """Return means over repeats, and over resamples of the repeats of each cell.
+
+    All metrics of a cell see the same resamples, since the errors of one run are correlated; and a cell's resamples
+    don't depend on what else is in the sweep.
+
+    Returns
+    -------
+    costs : ndarray, shape (n_cells, 1 + n_resamples)
+        The first column is of the repeats as they are.
+    errors : dict of ndarray, shape (n_cells, 1 + n_resamples)
+        By metric; NaN where no repeat has it.
+    """
+    names = list(dict.fromkeys(name for cell in cells for name in cell.metrics))
+    shape = (len(cells), 1 + n_resamples)
+    costs, errors = np.full(shape, np.nan), {name: np.full(shape, np.nan) for name in names}
+    for i, cell in enumerate(cells):
+        n = len(cell.costs)
+        name_of_cell = "|".join((cell.task, cell.label, cell.configuration, repr(cell.budget)))
+        rng = np.random.default_rng([seed, zlib.crc32(name_of_cell.encode())])
+        chosen = np.concatenate([np.arange(n)[None], rng.integers(n, size=(n_resamples, n))])
+        costs[i] = cell.costs[chosen].mean(axis=1)
+        for name, values in cell.errors.items():
+            errors[name][i] = mean_of_finite(values[chosen])
+    return costs, errors
+
+
+def mean_of_finite(values: FloatArray) -> FloatArray:
+    """Return means along the last axis of what is finite; NaN where nothing is."""
+    is_finite = np.isfinite(values)
+    n = is_finite.sum(axis=-1)
+    total = np.where(is_finite, values, 0.0).sum(axis=-1)
+    return np.where(n > 0, total / np.maximum(n, 1), np.nan)
+
+
+def _cost(record: Mapping[str, Any], field: str) -> float:
+    cost = _number(record.get(field))
+    if not cost > 0:
+        raise InvalidInputError(
+            f"Record {record['key']!r} succeeded, and its {field} is {record.get(field)!r}: it must be positive."
+        )
+    return cost
+
+
+def _errors(
+    records: Sequence[Mapping[str, Any]],
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray], dict[str, int]]:
+    names = list(dict.fromkeys(name for record in records for name in record["metrics"] or {}))
+    errors, ratios, raised = {}, {}, {}
+    for name in names:
+        entries = [(record["metrics"] or {}).get(name) or {} for record in records]
+        if all(entry.get("ratio") is None for entry in entries):
+            continue
+        triples = np.array([_error(entry) for entry in entries])
+        if np.any(np.isfinite(triples[:, 0])):
+            errors[name], ratios[name], raised[name] = triples[:, 0], triples[:, 1], int(triples[:, 2].sum())
+    return errors, ratios, raised
+
+
+def _error(entry: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Return an error, its multiple of the floor, and whether it was raised to the smallest that counts."""
+    value, floor = _number(entry.get("value")), _number(entry.get("floor"))
+    spread = _number(entry.get("floor_sd"))
+    if not math.isfinite(value):
+        return math.nan, math.nan, 0.0
+    least = _SMALLEST * spread if spread > 0 else _OUTRIGHT_SMALLEST
+    error = max(value, least)
+    return error, error / floor if floor > 0 else math.nan, float(error > value)
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,71 @@
+"""The figures behind the interactive fronts, as the page's script reads them."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from cdsampler.benchmark.fronts import Cell, Front
+from cdsampler.report._format import metric_label
+from cdsampler.report.html._pictures import floor_of
+from cdsampler.report.html._sweep import Sweep
+
+
+def plot_data(sweep: Sweep) -> str:
+    """Return JSON that may stand in a script element.
+
+    Samplers are in the order of `sweep.labels`; a point is [cost, error, multiple of the floor, configuration, budget,
+    repeats that succeeded, repeats, 1 if it is on the front].
+    """
+    configurations: dict[str, int] = {}
+    panels: dict[str, list[Any]] = {}
+    for accounting, analysis in sweep.analyses.items():
+        panels[accounting] = []
+        for task in sweep.tasks:
+            for metric in sweep.error_metrics(task):
+                cells = [cell for cell in analysis.cells if cell.task == task and metric in cell.errors]
+                fronts = [front for front in analysis.fronts if (front.task, front.metric) == (task, metric)]
+                panels[accounting].append(
+                    {
+                        "task": task,
+                        "metric": metric_label(metric),
+                        "floor": _short(floor_of(sweep, task, metric)),
+                        "grid": _list(fronts[0].grid),
+                        "series": [_series(sweep, front, cells, metric, configurations) for front in fronts],
+                    }
+                )
+    samplers = [
+        {"label": label, "colour": look.css, "marker": look.marker, "dashes": list(look.dashes)}
+        for label, look in sweep.looks.items()
+    ]
+    data = {"samplers": samplers, "configurations": list(configurations), "panels": panels}
+    # A sampler's or a setting's name must not end the script element.
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _series(
+    sweep: Sweep, front: Front, cells: Iterable[Cell], metric: str, configurations: dict[str, int]
+) -> dict[str, Any]:
+    on_front = {id(cell) for cell in front.members}
+    points = []
+    for cell in cells:
+        errors = cell.errors[metric][np.isfinite(cell.errors[metric])]
+        if cell.label != front.label or not len(errors):
+            continue
+        ratios = cell.ratios[metric][np.isfinite(cell.ratios[metric])]
+        index = configurations.setdefault(cell.configuration, len(configurations))
+        ratio = _short(float(ratios.mean())) if len(ratios) else None
+        counts = (index, cell.budget, len(errors), cell.n_runs, int(id(cell) in on_front))
+        points.append([_short(cell.cost), _short(float(errors.mean())), ratio, *counts])
+    band = {"low": _list(front.low), "high": _list(front.high)}
+    return {"sampler": sweep.labels.index(front.label), "points": points} | band
+
+
+def _list(values: np.ndarray) -> list[float | None]:
+    return [_short(float(value)) for value in values]
+
+
+def _short(value: float | None) -> float | None:
+    """Return a number to five digits, None for what isn't there."""
+    return None if value is None or not np.isfinite(value) else float(f"{value:.5g}")

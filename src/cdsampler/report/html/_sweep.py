@@ -1,0 +1,160 @@
+"""A sweep's store, analysed: all that the page, its figures and its tables show."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cdsampler.benchmark.fronts import (
+    ACCOUNTINGS,
+    Cell,
+    Front,
+    HypervolumeRatio,
+    Reach,
+    Store,
+    cells_of,
+    describe,
+    fronts,
+    hypervolume_ratios,
+    reaches,
+    read_store,
+)
+from cdsampler.errors import InvalidInputError
+from cdsampler.metrics import METRICS
+from cdsampler.report.html._look import Look, looks
+
+# The metric that stands for a task in the summary: the first of these that it has.
+_HEADLINES = ("wasserstein_2", "pair_distance_total_variation", "ramachandran_kl", "energy_wasserstein_1")
+
+
+class Analysis(NamedTuple):
+    """Error against cost in one accounting."""
+
+    cells: list[Cell]
+    fronts: list[Front]
+    ratios: list[HypervolumeRatio]
+    reaches: list[Reach]
+
+
+class Shown(NamedTuple):
+    """The configuration that stands for a sampler on a task: at its largest budget, the one nearest to the floors.
+
+    Attributes
+    ----------
+    label, configuration
+        Of the sampler.
+    budget
+        Its largest with a successful run.
+    records
+        Its repeats that succeeded.
+    """
+
+    label: str
+    configuration: str
+    budget: float
+    records: list[Mapping[str, Any]]
+
+
+class Sweep(NamedTuple):
+    """A store with everything derived from it.
+
+    Attributes
+    ----------
+    directory
+        Of the store.
+    store
+        As it was read.
+    labels, tasks
+        In the order of the records.
+    looks
+        Of the labels.
+    analyses
+        By accounting.
+    shown
+        By task: what stands for each sampler.
+    """
+
+    directory: Path
+    store: Store
+    labels: list[str]
+    tasks: list[str]
+    looks: dict[str, Look]
+    analyses: dict[str, Analysis]
+    shown: dict[str, list[Shown]]
+
+    def error_metrics(self, task: str) -> list[str]:
+        """Return the metrics of a task that are errors, in the order of `METRICS`."""
+        cells = next(iter(self.analyses.values())).cells
+        return in_order(name for cell in cells if cell.task == task for name in cell.metrics)
+
+    def was_tried(self, task: str, label: str) -> bool:
+        """Return whether a sampler has a run on a task, whatever came of it."""
+        return any(record["task"] == task and record["label"] == label for record in self.store.records)
+
+    def headline(self, task: str) -> str | None:
+        """Return the metric that stands for a task; None if no run of it gave an error."""
+        names = self.error_metrics(task)
+        return next((name for name in _HEADLINES if name in names), names[0] if names else None)
+
+
+def analyse(directory: str | Path, *, n_resamples: int) -> Sweep:
+    """Read a store and analyse it in both accountings."""
+    store = read_store(directory)
+    records = store.records
+    labels = list(dict.fromkeys(record["label"] for record in records))
+    tasks = list(dict.fromkeys(record["task"] for record in records))
+    analyses = {}
+    for accounting in ACCOUNTINGS:
+        cells = cells_of(records, accounting)
+        ratios = hypervolume_ratios(cells, records, n_resamples=n_resamples)
+        analyses[accounting] = Analysis(cells, fronts(cells, n_resamples=n_resamples), ratios, reaches(cells))
+    shown = {task: _shown([record for record in records if record["task"] == task]) for task in tasks}
+    return Sweep(Path(directory), store, labels, tasks, looks(labels), analyses, shown)
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return metrics without repeats, in the order of `METRICS`, unknown ones last."""
+    unique = list(dict.fromkeys(names))
+    return [name for name in METRICS if name in unique] + [name for name in unique if name not in METRICS]
+
+
+def load_draws(sweep: Sweep, file: str) -> dict[str, np.ndarray] | None:
+    """Return the arrays of one of the store's files of samples, or None if it isn't there.
+
+    Raises
+    ------
+    InvalidInputError
+        The file is damaged.
+    """
+    path = sweep.directory / file
+    if not path.is_file():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: np.asarray(arrays[name], dtype=np.float64) for name in arrays.files}
+    except (ValueError, OSError, EOFError) as error:
+        raise InvalidInputError(f"{path} cannot be read ({error}): remove it, or run the sweep anew.") from error
+
+
+def _shown(records: Sequence[Mapping[str, Any]]) -> list[Shown]:
+    found = []
+    for label in dict.fromkeys(record["label"] for record in records):
+        own = [record for record in records if record["label"] == label and record["status"] == "ok"]
+        if not own:
+            continue
+        budget = max(float(record.get("budget") or 0) for record in own)
+        groups: dict[str, list[Mapping[str, Any]]] = {}
+        for record in own:
+            if float(record.get("budget") or 0) == budget:
+                groups.setdefault(describe(record), []).append(record)
+        configuration = min(groups, key=lambda name: _distance(groups[name]))
+        found.append(Shown(label, configuration, budget, groups[configuration]))
+    return found
+
+
+def _distance(records: Sequence[Mapping[str, Any]]) -> float:
+    """Return the mean logarithm of the multiples of the floors, what is below the floor counting as there."""
+    ratios = [entry.get("ratio") for record in records for entry in (record["metrics"] or {}).values()]
+    logs = [np.log(max(ratio, 1.0)) for ratio in ratios if ratio is not None and np.isfinite(ratio)]
+    return float(np.mean(logs)) if logs else np.inf

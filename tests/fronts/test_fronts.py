@@ -1,0 +1,187 @@
+import csv
+import math
+
+import numpy as np
+import pytest
+
+from cdsampler.benchmark import fronts as analysis
+from cdsampler.errors import InvalidInputError, MissingExtraError
+
+
+def area(points, reference):
+    """Dominated area in two dimensions, as a sum of rectangles under the sorted front: the yardstick."""
+    total, height = 0.0, reference[1]
+    for x, y in sorted(map(tuple, points)):
+        if x < reference[0] and y < height:
+            total += (reference[0] - x) * (height - y)
+            height = y
+    return total
+
+
+def test_hypervolume_of_a_front_made_by_hand():
+    assert analysis.hypervolume(np.array([[1, 3], [2, 2], [3, 1]]), [4, 4]) == 6.0
+    assert analysis.hypervolume(np.array([[5.0, 1.0]]), [4, 4]) == 0.0
+    assert analysis.hypervolume(np.zeros((0, 2))) == 0.0
+
+
+def test_hypervolume_agrees_with_the_yardstick():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        points = rng.uniform(0, 1.3, size=(rng.integers(1, 30), 2))
+        assert analysis.hypervolume(points) == pytest.approx(area(points, (1.1, 1.1)), abs=1e-12)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_hypervolume_refuses_what_is_not_finite(bad):
+    with pytest.raises(InvalidInputError, match="1 of 2"):
+        analysis.hypervolume(np.array([[0.5, 0.5], [0.1, bad]]))
+    with pytest.raises(InvalidInputError, match="shape"):
+        analysis.hypervolume(np.zeros(3))
+
+
+def test_without_moocore_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "moocore", None)
+    with pytest.raises(MissingExtraError, match=r"cdsampler\[benchmark\]"):
+        analysis.hypervolume(np.array([[0.5, 0.5]]))
+
+
+def test_nondominated_points_by_hand():
+    costs = np.array([3.0, 1.0, 2.0, 2.0, 4.0, np.nan, 1.0])
+    errors = np.array([1.0, 3.0, 2.0, 2.5, 1.0, 0.0, 3.0])
+    assert analysis.nondominated(costs, errors).tolist() == [1, 2, 0]
+    assert not len(analysis.nondominated(np.array([]), np.array([])))
+    with pytest.raises(InvalidInputError, match="shape"):
+        analysis.nondominated(np.zeros(2), np.zeros(3))
+
+
+def test_costs_follow_the_accounting(fake):
+    records = [fake.record(budget=1000)]
+    assert analysis.cells_of(records)[0].cost == 997
+    assert analysis.cells_of(records, "returned")[0].cost == 1200
+    with pytest.raises(InvalidInputError, match="independent, returned"):
+        analysis.cells_of(records, "other")
+    with pytest.raises(InvalidInputError, match="evaluations_per_sample is None"):
+        analysis.cells_of([fake.record() | {"evaluations_per_sample": None}])
+
+
+def test_metrics_that_are_no_error_and_failed_runs_are_left_out(fake):
+    (cell,) = analysis.cells_of([fake.record(), fake.record(seed=1, status="failed")])
+    assert cell.metrics == ("wasserstein_2", "mmd_squared_energy")
+    assert (len(cell.costs), cell.n_runs) == (1, 2)
+
+
+def test_an_error_that_cannot_be_on_a_logarithmic_axis_is_raised(fake):
+    records = [fake.record(seed=seed, values={"mmd_squared_energy": value}) for seed, value in enumerate([-1.0, 0.01])]
+    (cell,) = analysis.cells_of(records)
+    np.testing.assert_allclose(cell.errors["mmd_squared_energy"], [0.1 * 0.2 * 1e-3, 0.01])
+    np.testing.assert_allclose(cell.ratios["mmd_squared_energy"], [0.02, 10])
+    assert cell.n_raised == {"mmd_squared_energy": 1}
+
+
+def test_a_front_falls_in_steps_and_takes_the_best_configuration(fake):
+    def run(budget, error, n_replicas):
+        return fake.record(budget=budget, changes={"n_replicas": n_replicas}, values={"wasserstein_2": error})
+
+    records = [run(100, 5.0, 5), run(100, 9.0, 9), run(1000, 6.0, 5), run(1000, 2.0, 9), run(3000, 3.0, 9)]
+    (front,) = analysis.fronts(analysis.cells_of(records))
+    assert front.costs.tolist() == [97, 997]
+    assert front.errors.tolist() == [5.0, 2.0]
+    assert [cell.configuration for cell in front.members] == [
+        "n_replicas=5, preset recommended",
+        "n_replicas=9, preset recommended",
+    ]
+    assert set(front.median) == {5.0, 2.0}
+    assert np.all(np.diff(front.median) <= 0)
+    assert front.median[front.grid < 997].min() == 5.0
+    np.testing.assert_array_equal(front.low, front.high)  # one repeat: nothing to resample
+
+
+def test_bands_hold_the_median_and_are_inf_before_the_first_point(fake):
+    cells = analysis.cells_of(fake.grid())
+    for front in analysis.fronts(cells):
+        assert np.all(front.low <= front.median)
+        assert np.all(front.median <= front.high)
+        assert np.all(np.isfinite(front.high[-1:]))
+        if front.label == "oasmc":  # its smallest budget is infeasible
+            assert math.isinf(front.median[0])
+    again = analysis.fronts([cell for cell in cells if cell.task == "gm-2"])
+    first = next(front for front in analysis.fronts(cells) if front.task == "gm-2")
+    np.testing.assert_array_equal(first.high, again[0].high)
+
+
+def test_the_bootstrap_covers_the_spread_of_a_mean(fake):
+    rng = np.random.default_rng(3)
+    values = rng.normal(10, 1, size=25)
+    records = [fake.record(seed=i, values={"wasserstein_2": value}) for i, value in enumerate(values)]
+    records.append(fake.record(budget=9000, values={"wasserstein_2": 20.0}))
+    (front,) = analysis.fronts(analysis.cells_of(records), n_resamples=400)
+    width = front.high[0] - front.low[0]
+    assert width == pytest.approx(2 * 1.645 * values.std() / 5, rel=0.2)
+
+
+def test_hypervolume_ratios_against_the_yardstick(fake):
+    def run(label, budget, error):
+        return fake.record(label=label, budget=budget, values={"wasserstein_2": error})
+
+    records = [run("a", 100, 10.0), run("a", 1000, 1.0), run("b", 100, 100.0), run("b", 1000, 10.0)]
+    records.append(fake.record(label="c", status="failed"))
+    ratios = analysis.hypervolume_ratios(analysis.cells_of(records), records)
+    overall = {ratio.label: ratio for ratio in ratios if (ratio.task, ratio.metric) == ("all", "all")}
+    best = area([(0, 0.5), (1, 0)], (1.1, 1.1))
+    assert overall["a"].value == pytest.approx(1.0)
+    assert overall["b"].value == pytest.approx(area([(0, 1), (1, 0.5)], (1.1, 1.1)) / best)
+    assert overall["c"].value == 0.0
+    assert overall["b"].low == overall["b"].high == pytest.approx(overall["b"].value)
+
+
+def test_hypervolume_ratios_average_tasks_then_metrics(fake):
+    records = fake.grid()
+    ratios = analysis.hypervolume_ratios(analysis.cells_of(records), records)
+    value = {(r.label, r.task, r.metric): r.value for r in ratios}
+    mmd = [value["nrpt", task, "mmd_squared_energy"] for task in ("gm-2", "lj-13")]
+    assert value["nrpt", "all", "mmd_squared_energy"] == pytest.approx(np.mean(mmd))
+    metrics = {metric for label, task, metric in value if (label, task) == ("nrpt", "all")} - {"all"}
+    assert value["nrpt", "all", "all"] == pytest.approx(np.mean([value["nrpt", "all", m] for m in metrics]))
+    assert all(0 <= r.low <= r.high <= 1 for r in ratios)
+    assert value["cds", "all", "all"] > value["mala", "all", "all"]
+
+
+def test_one_budget_and_one_sampler_need_no_scale(fake):
+    records = [fake.record()]
+    assert {r.value for r in analysis.hypervolume_ratios(analysis.cells_of(records))} == {1.0}
+
+
+def test_what_it_costs_to_come_near_the_floor(fake):
+    def run(label, budget, ratios):
+        return [fake.record(label=label, budget=budget, seed=i, values={"wasserstein_2": 0.5 * r}) for i, r in ratios]
+
+    records = run("a", 100, [(0, 1.0), (1, 1.6)]) + run("a", 200, [(0, 1.0), (1, 1.3)]) + run("b", 900, [(0, 3.0)])
+    reached, missed = analysis.reaches(analysis.cells_of(records))
+    assert reached.cost == 197
+    assert reached.best == pytest.approx(1.15)
+    assert missed.cost is None
+    assert missed.best == pytest.approx(3.0)
+    with pytest.raises(InvalidInputError, match="threshold"):
+        analysis.reaches([], threshold=0)
+
+
+def test_tables_are_written_and_read_back(fake, tmp_path):
+    tables = analysis.tables(fake.grid(), n_resamples=3)
+    for name, rows in tables.items():
+        written = analysis.write_table(rows, tmp_path, name)
+        with written[0].open(newline="") as file:
+            assert len(list(csv.DictReader(file))) == len(rows)
+        if len(written) > 1:
+            parquet = pytest.importorskip("pyarrow.parquet")
+            assert parquet.read_table(written[1]).num_rows == len(rows)
+    assert {row["accounting"] for row in tables["points"]} == {"independent", "returned"}
+    assert not analysis.write_table([], tmp_path, "nothing")
+    with pytest.raises(InvalidInputError, match="Row 1"):
+        analysis.write_table([{"a": 1}, {"b": 1}], tmp_path, "mixed")
+
+
+def test_fewer_than_one_resample_is_refused():
+    with pytest.raises(InvalidInputError, match="n_resamples"):
+        analysis.fronts([], n_resamples=0)
+    with pytest.raises(InvalidInputError, match="n_resamples"):
+        analysis.hypervolume_ratios([], n_resamples=0)
