@@ -117,3 +117,11 @@ def test_bad_input_is_one_line(tmp_path, monkeypatch, capsys, arguments, words):
     (tmp_path / "model.py").write_text("f = lambda y: -y @ y\n")
     assert call(monkeypatch, *[text.format(folder=tmp_path) for text in arguments]) == 2
     assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_missing_extra_is_named_in_its_brackets(tmp_path, monkeypatch, capsys):
+    (tmp_path / "model.py").write_text("f = lambda y: -y @ y\n")
+    monkeypatch.setitem(sys.modules, "blackjax", None)
+    code = call(monkeypatch, f"{tmp_path}/model.py:f", "--dim", 2, "--samplers", "nuts,mala")
+    assert code == 2
+    assert "pip install 'cdsampler[baselines]'" in " ".join(capsys.readouterr().err.split())

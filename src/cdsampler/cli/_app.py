@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import jax
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from cdsampler import __version__, benchmark, report
@@ -176,7 +177,7 @@ def main() -> None:
     try:
         app()
     except CdsamplerError as error:
-        Console(stderr=True).print(f"[bold red]Error:[/bold red] {error}", highlight=False, soft_wrap=True)
+        Console(stderr=True).print(f"[bold red]Error:[/bold red] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         Console(stderr=True).print("Interrupted before any sample was complete.")

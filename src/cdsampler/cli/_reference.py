@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from cdsampler.benchmark import references
@@ -47,7 +48,9 @@ def reference(
             raise typer.Exit(130) from None
     for warning in caught:
         if issubclass(warning.category, ReferenceWarning):
-            console.print(f"[bold yellow]Warning:[/bold yellow] {warning.message}", highlight=False, soft_wrap=True)
+            console.print(
+                f"[bold yellow]Warning:[/bold yellow] {escape(str(warning.message))}", highlight=False, soft_wrap=True
+            )
     comparison = None if others is None else references.check_samples(made, others)
     _show(made)
     if comparison is not None:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from cdsampler.cli._console import console
 from cdsampler.report.html import write_report
@@ -20,7 +21,7 @@ def report(
     """Write a sweep's results as one page of HTML, with its figures and tables beside it."""
     written = write_report(directory, out, accounting=accounting)
     for note in written.notes:
-        console.print(f"[yellow]Note:[/yellow] {note}", highlight=False)
+        console.print(f"[yellow]Note:[/yellow] {escape(note)}", highlight=False)
     folders = "".join(
         f", {len(files)} files in {files[0].parent}" for files in (written.figures, written.tables) if files
     )
