@@ -78,6 +78,31 @@ def test_an_error_that_cannot_be_on_a_logarithmic_axis_is_raised(fake):
     assert cell.n_raised == {"mmd_squared_energy": 1}
 
 
+def test_an_error_that_is_not_finite_counts_against_its_sampler(fake):
+    def run(label, budget, seed, error):
+        return fake.record(label=label, budget=budget, seed=seed, values={"wasserstein_2": error})
+
+    def infinite(label, budget, seed):
+        entry = {"value": None, "floor": 0.5, "floor_sd": 0.1, "ratio": None}  # as JSON has it
+        return run(label, budget, seed, 1.0) | {"metrics": {"wasserstein_2": entry}}
+
+    records = [run("a", 100, 0, 0.5), infinite("a", 100, 1), run("a", 900, 0, 2.0), run("a", 900, 1, 2.0)]
+    records += [infinite("b", 100, 0), infinite("b", 100, 1)]
+    cells = analysis.cells_of(records)
+    assert [cell.error("wasserstein_2") for cell in cells] == [math.inf, 2.0, math.inf]
+    (front,) = analysis.fronts(cells)
+    assert front.errors.tolist() == [2.0]
+    assert [reach.best for reach in analysis.reaches(cells)] == [4.0, math.inf]
+    ratios = analysis.hypervolume_ratios(cells, records)
+    assert {r.label: r.value for r in ratios if r.task == "all"} == {"a": 1.0, "b": 0.0}
+
+
+def test_a_repeat_without_a_metric_is_left_out_of_its_mean(fake):
+    records = [fake.record(values={"wasserstein_2": 2.0}), fake.record(seed=1, values={"mmd_squared_energy": 0.1})]
+    (cell,) = analysis.cells_of(records)
+    assert (cell.error("wasserstein_2"), cell.error("mmd_squared_energy")) == (2.0, 0.1)
+
+
 def test_a_front_falls_in_steps_and_takes_the_best_configuration(fake):
     def run(budget, error, n_replicas):
         return fake.record(budget=budget, changes={"n_replicas": n_replicas}, values={"wasserstein_2": error})

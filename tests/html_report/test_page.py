@@ -1,3 +1,4 @@
+import io
 import json
 import re
 from html.parser import HTMLParser
@@ -11,6 +12,7 @@ from cdsampler.cli._report import report
 from cdsampler.errors import InvalidInputError
 from cdsampler.report.html import write_report
 from cdsampler.report.html._look import looks
+from cdsampler.report.html._pictures import front_picture
 from cdsampler.report.html._study import study_lines
 from cdsampler.report.html._sweep import analyse
 
@@ -109,6 +111,34 @@ def test_samples_that_are_not_finite_or_far_away_are_drawn_as_far_as_they_can_be
     names = [path.name for path in write_report(tmp_path, n_resamples=2).figures]
     assert "samples-gm-2.png" in names
     assert "energies-gm-2.png" in names
+
+
+def test_a_sampler_whose_errors_are_not_finite_is_told_from_one_without_samples(fake, tmp_path):
+    lost = fake.record(label="lost", values={"wasserstein_2": 1.0})
+    lost["metrics"]["wasserstein_2"] |= {"value": None, "ratio": None}
+    fake.write_store(tmp_path, [fake.record(values={"wasserstein_2": 1.0}), lost], with_samples=False)
+    text = write_report(tmp_path, n_resamples=2).page.read_text()
+    assert "best not finite" in text
+    assert "no samples<" not in text
+    data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL).group(1))
+    assert [series["sampler"] for series in data["panels"]["independent"][0]["series"]] == [0]
+
+
+def test_a_task_on_which_a_setting_does_not_vary_has_no_study(fake, tmp_path):
+    records = [*fake.study(), fake.record("lj-13", "cds"), fake.record("lj-13", "nrpt")]
+    fake.write_store(tmp_path, records, with_samples=False)
+    names = {path.stem for path in write_report(tmp_path, n_resamples=1).figures}
+    assert {name for name in names if name.startswith("study")} == {"study-rho-gm-2"}
+
+
+def test_legends_stay_within_the_figure(fake, tmp_path):
+    records = [fake.record(label=f"a sampler with a long name {i}") for i in range(9)]
+    fake.write_store(tmp_path, records, with_samples=False)
+    figure = front_picture(analyse(tmp_path, n_resamples=1), "gm-2", "independent").figure
+    figure.savefig(io.BytesIO(), format="png")
+    (legend,) = figure.legends
+    assert legend.get_window_extent().x1 <= figure.bbox.x1
+    assert legend.get_window_extent().y0 >= max(axes.bbox.y1 for axes in figure.axes)
 
 
 def test_damaged_samples_are_refused(fake, tmp_path):

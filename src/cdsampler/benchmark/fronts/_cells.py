@@ -3,6 +3,8 @@
 An error must be positive to have a place on a logarithmic axis. The unbiased squared MMD can be negative for good
 samples; an error below a tenth of the standard deviation of its floor counts as that: no finite sample tells it from
 nought. Metrics that are no error (weights, likelihoods, counts of modes) have no ratio to a floor, and are left out.
+JSON has no infinity: a metric without a value was not finite (a distance of energies, where a sample has an infinite
+one), and counts as an infinite error, so that a sampler doesn't gain by its worst repeats.
 """
 
 import json
@@ -46,7 +48,8 @@ class Cell(NamedTuple):
     costs : ndarray, shape (r,)
         Evaluations per sample of the repeats that succeeded.
     errors, ratios : dict of ndarray, shape (r,)
-        By metric: the error, positive, and its multiple of the floor; NaN where a repeat lacks it.
+        By metric: the error, positive, and its multiple of the floor; inf where it was not finite, NaN where a repeat
+        lacks it.
     n_raised : dict of int
         By metric: how many errors were raised to the smallest that counts.
     """
@@ -63,13 +66,21 @@ class Cell(NamedTuple):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Metrics that at least one repeat has."""
+        """Metrics that at least one repeat has, finite or not."""
         return tuple(self.errors)
 
     @property
     def cost(self) -> float:
         """Mean cost of the repeats."""
         return float(self.costs.mean())
+
+    def error(self, metric: str) -> float:
+        """Return the mean error of the repeats: inf if one was not finite, NaN if none has it."""
+        return float(mean_of_known(self.errors[metric]))
+
+    def ratio(self, metric: str) -> float:
+        """Return the mean multiple of the floor, in the same way."""
+        return float(mean_of_known(self.ratios[metric]))
 
 
 def describe(record: Mapping[str, Any]) -> str:
@@ -106,7 +117,9 @@ def cells_of(records: Iterable[Mapping[str, Any]], accounting: str = "independen
     if accounting not in ACCOUNTINGS:
         raise InvalidInputError(f"accounting must be one of {', '.join(ACCOUNTINGS)}, got {accounting!r}.")
     groups: dict[tuple[str, str, str, float], list[Mapping[str, Any]]] = defaultdict(list)
+    is_error: dict[str, set[str]] = defaultdict(set)
     for record in records:
+        is_error[record["task"]] |= {n for n, e in (record["metrics"] or {}).items() if e.get("ratio") is not None}
         key = (record["task"], record["label"], describe(record), float(record.get("budget") or 0))
         groups[key].append(record)
     cells = []
@@ -115,7 +128,7 @@ def cells_of(records: Iterable[Mapping[str, Any]], accounting: str = "independen
         if not succeeded:
             continue
         costs = np.array([_cost(record, ACCOUNTINGS[accounting]) for record in succeeded])
-        errors, ratios, raised = _errors(succeeded)
+        errors, ratios, raised = _errors(succeeded, is_error[task])
         cells.append(Cell(task, label, configuration, budget, len(group), costs, errors, ratios, raised))
     return cells
 
@@ -143,15 +156,15 @@ def resampled(cells: Sequence[Cell], n_resamples: int, seed: int) -> tuple[Float
         chosen = np.concatenate([np.arange(n)[None], rng.integers(n, size=(n_resamples, n))])
         costs[i] = cell.costs[chosen].mean(axis=1)
         for name, values in cell.errors.items():
-            errors[name][i] = mean_of_finite(values[chosen])
+            errors[name][i] = mean_of_known(values[chosen])
     return costs, errors
 
 
-def mean_of_finite(values: FloatArray) -> FloatArray:
-    """Return means along the last axis of what is finite; NaN where nothing is."""
-    is_finite = np.isfinite(values)
-    n = is_finite.sum(axis=-1)
-    total = np.where(is_finite, values, 0.0).sum(axis=-1)
+def mean_of_known(values: FloatArray) -> FloatArray:
+    """Return means along the last axis of what isn't NaN, infinite if any of it is; NaN where nothing is there."""
+    is_known = ~np.isnan(values)
+    n = is_known.sum(axis=-1)
+    total = np.where(is_known, values, 0.0).sum(axis=-1)
     return np.where(n > 0, total / np.maximum(n, 1), np.nan)
 
 
@@ -165,26 +178,25 @@ def _cost(record: Mapping[str, Any], field: str) -> float:
 
 
 def _errors(
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[Mapping[str, Any]], is_error: set[str]
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray], dict[str, int]]:
     names = list(dict.fromkeys(name for record in records for name in record["metrics"] or {}))
     errors, ratios, raised = {}, {}, {}
     for name in names:
-        entries = [(record["metrics"] or {}).get(name) or {} for record in records]
-        if all(entry.get("ratio") is None for entry in entries):
-            continue
-        triples = np.array([_error(entry) for entry in entries])
-        if np.any(np.isfinite(triples[:, 0])):
+        if name in is_error:
+            triples = np.array([_error((record["metrics"] or {}).get(name)) for record in records])
             errors[name], ratios[name], raised[name] = triples[:, 0], triples[:, 1], int(triples[:, 2].sum())
     return errors, ratios, raised
 
 
-def _error(entry: Mapping[str, Any]) -> tuple[float, float, float]:
+def _error(entry: Mapping[str, Any] | None) -> tuple[float, float, float]:
     """Return an error, its multiple of the floor, and whether it was raised to the smallest that counts."""
+    if entry is None:
+        return math.nan, math.nan, 0.0
     value, floor = _number(entry.get("value")), _number(entry.get("floor"))
     spread = _number(entry.get("floor_sd"))
     if not math.isfinite(value):
-        return math.nan, math.nan, 0.0
+        return math.inf, math.inf, 0.0
     least = _SMALLEST * spread if spread > 0 else _OUTRIGHT_SMALLEST
     error = max(value, least)
     return error, error / floor if floor > 0 else math.nan, float(error > value)

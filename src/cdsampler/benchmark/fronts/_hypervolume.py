@@ -35,7 +35,8 @@ class HypervolumeRatio(NamedTuple):
     value
         Between 0 and 1; 1 for a sampler whose front is that of all samplers.
     low, high
-        5 and 95 % of the resamples' ratios.
+        5 and 95 % of the resamples' ratios. Resamples are noisier than the repeats, and the best of all samplers gains
+        by noise: both may be below the value.
     n_tasks
         Number of tasks that it is the mean of.
     """

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cdsampler.benchmark.fronts._cells import Cell, mean_of_finite
+from cdsampler.benchmark.fronts._cells import Cell
 from cdsampler.errors import InvalidInputError
 
 REACHED = 1.2  # times the floor
@@ -20,7 +20,7 @@ class Reach(NamedTuple):
         Mean evaluations per sample of the cheapest cell whose mean multiple of the floor is within the threshold: a
         cost that was tested, nothing is interpolated. None if there is no such cell.
     best
-        Least mean multiple of the floor of all cells.
+        Least mean multiple of the floor of all cells; inf if each has a repeat whose error was not finite.
     cell
         The cheapest within the threshold, or else the one with the least multiple.
     """
@@ -57,8 +57,8 @@ def reaches(cells: Sequence[Cell], *, threshold: float = REACHED) -> list[Reach]
         raise InvalidInputError(f"threshold must be positive, got {threshold}.")
     ratios: dict[tuple[str, str, str], list[tuple[float, Cell]]] = {}
     for cell in cells:
-        for metric, values in cell.ratios.items():
-            ratio = float(mean_of_finite(values))
+        for metric in cell.ratios:
+            ratio = cell.ratio(metric)
             if ratio == ratio:
                 ratios.setdefault((cell.task, metric, cell.label), []).append((ratio, cell))
     found = []

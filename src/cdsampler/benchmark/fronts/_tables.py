@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cdsampler.benchmark.fronts._cells import ACCOUNTINGS, cells_of, describe, mean_of_finite
+from cdsampler.benchmark.fronts._cells import ACCOUNTINGS, cells_of, describe
 from cdsampler.benchmark.fronts._fronts import N_RESAMPLES, fronts
 from cdsampler.benchmark.fronts._hypervolume import hypervolume_ratios
 from cdsampler.benchmark.fronts._reach import reaches
@@ -55,8 +55,8 @@ def tables(
                 parts["points"].append(
                     first
                     | {"task": cell.task, "metric": metric, "label": cell.label, "configuration": cell.configuration}
-                    | {"budget": cell.budget, "cost": cell.cost, "error": float(mean_of_finite(cell.errors[metric]))}
-                    | {"multiple_of_floor": _finite(float(mean_of_finite(cell.ratios[metric])))}
+                    | {"budget": cell.budget, "cost": cell.cost, "error": _known(cell.error(metric))}
+                    | {"multiple_of_floor": _known(cell.ratio(metric))}
                     | {"n_succeeded": len(cell.costs), "n_runs": cell.n_runs, "n_raised": cell.n_raised[metric]}
                 )
         for front in fronts(cells, n_resamples=n_resamples, seed=seed):
@@ -155,6 +155,10 @@ def _errors(records: Iterable[Mapping[str, Any]]) -> list[Row]:
 
 def _float(value: Any) -> float | None:
     return None if value is None else float(value)
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value
 
 
 def _finite(value: float) -> float | None:

@@ -80,10 +80,11 @@ def _fronts(sweep: Sweep) -> str:
     )
     more = (
         "A line falls at each configuration that nothing cheaper matches; faint dots are those that others beat, and "
-        f"bands hold 5–95 % of {N_RESAMPLES} resamples of the repeats. Hover a point for its configuration; "
-        "the buttons above hide samplers, and the axes fit the rest. The MMD² is unbiased, so that good samples come "
-        "below its floor. A front takes the best of several configurations, each a mean over few repeats, and is a "
-        "little too good for that, the more so the more configurations a sampler has."
+        f"bands hold 5–95 % of {N_RESAMPLES} resamples of the repeats, and are too narrow where these are two or "
+        "three. Hover a point for its configuration; the buttons above hide samplers, and the axes fit the rest. The "
+        "MMD² is unbiased, so that good samples come below its floor. A front takes the best of several "
+        "configurations, each a mean over few repeats, and is a little too good for that, the more so the more "
+        "configurations a sampler has. A configuration with an error that was not finite in any repeat is on none."
     )
     blocks = [f'<h3>{escaped(task)}</h3><div class="plots" data-task="{escaped(task)}"></div>' for task in sweep.tasks]
     script = "<noscript><p>The plots need JavaScript; the same are in the folder figures/.</p></noscript>"
@@ -99,7 +100,9 @@ def _hypervolumes(sweep: Sweep) -> str:
         "Areas are taken of the logarithms of cost and error, scaled to the range of all samplers on a task, up to "
         "(1.1, 1.1). Columns are means over tasks, and the mean is that of the columns. A sampler that was tried on a "
         "task and gave no samples has 0 there; one that was not tried is judged on its other tasks. Errors below .1 of "
-        "the floor's standard deviation (the unbiased MMD² can be negative) count as that. The greatest is bold."
+        "the floor's standard deviation (the unbiased MMD² can be negative) count as that. The greatest is bold. "
+        "Resamples are noisier than the repeats, and the front of all samplers gains the most by that: a band may lie "
+        "below its figure."
     )
     parts = [both(name, sections.hypervolume_table(sweep, name)) for name in ACCOUNTINGS]
     return section("hypervolume", "Hypervolume ratios", lead, _small(more), *parts)

@@ -51,7 +51,7 @@ class _Drawn(NamedTuple):
 
 def front_picture(sweep: Sweep, task: str, accounting: str) -> Picture | None:
     """Draw the fronts of a task, a panel for each metric, with their bands and floors."""
-    metrics = sweep.error_metrics(task)
+    metrics = sweep.front_metrics(task)
     if not metrics:
         return None
     figure, panels = panel_grid(len(metrics), top=0.5)
@@ -78,7 +78,7 @@ def front_picture(sweep: Sweep, task: str, accounting: str) -> Picture | None:
     labels = [shown.label for shown in sweep.shown[task]]
     lines = [_line(sweep.looks[label], label) for label in labels]
     lines.append(Line2D([], [], color=EXACT, linestyle="--", linewidth=0.9, label="floor: exact draws"))
-    figure.legend(handles=lines, loc="outside upper left", ncols=7, fontsize=TICK_SIZE, frameon=False)
+    legend_above(figure, lines)
     text = f"Error against evaluations per sample of {', '.join(labels)} on {task}, by {len(metrics)} metrics."
     return Picture(f"fronts-{task}-{accounting}", figure, f"{task}, {accounting} accounting", text)
 
@@ -198,6 +198,14 @@ def _names(drawn: Sequence[_Drawn]) -> str:
 
 def _line(look: Look, label: str) -> Line2D:
     return Line2D([], [], color=look.colour, label=label, linestyle=look.linestyle, marker=look.marker, markersize=4)
+
+
+def legend_above(figure: Figure, handles: Sequence[Line2D]) -> None:
+    """Put a legend above all panels, in as many columns as its names and the figure's width allow."""
+    # Letters of this size are about a sixteenth of an inch wide, and a line with its gaps takes ten of them.
+    longest = max((len(str(handle.get_label())) for handle in handles), default=0)
+    n_columns = max(1, int(16 * figure.get_figwidth() / (longest + 10)))
+    figure.legend(handles=handles, loc="outside upper left", ncols=n_columns, fontsize=TICK_SIZE, frameon=False)
 
 
 def panel_grid(n: int, *, square: bool = False, top: float = 0.0) -> tuple[Figure, list[Axes]]:

@@ -23,7 +23,7 @@ def plot_data(sweep: Sweep) -> str:
     for accounting, analysis in sweep.analyses.items():
         panels[accounting] = []
         for task in sweep.tasks:
-            for metric in sweep.error_metrics(task):
+            for metric in sweep.front_metrics(task):
                 cells = [cell for cell in analysis.cells if cell.task == task and metric in cell.errors]
                 fronts = [front for front in analysis.fronts if (front.task, front.metric) == (task, metric)]
                 panels[accounting].append(
@@ -50,14 +50,13 @@ def _series(
     on_front = {id(cell) for cell in front.members}
     points = []
     for cell in cells:
-        errors = cell.errors[metric][np.isfinite(cell.errors[metric])]
-        if cell.label != front.label or not len(errors):
+        # An infinite error has no place on the axes.
+        if cell.label != front.label or not np.isfinite(cell.error(metric)):
             continue
-        ratios = cell.ratios[metric][np.isfinite(cell.ratios[metric])]
+        n_known = int(np.sum(~np.isnan(cell.errors[metric])))
         index = configurations.setdefault(cell.configuration, len(configurations))
-        ratio = _short(float(ratios.mean())) if len(ratios) else None
-        counts = (index, cell.budget, len(errors), cell.n_runs, int(id(cell) in on_front))
-        points.append([_short(cell.cost), _short(float(errors.mean())), ratio, *counts])
+        counts = (index, cell.budget, n_known, cell.n_runs, int(id(cell) in on_front))
+        points.append([_short(cell.cost), _short(cell.error(metric)), _short(cell.ratio(metric)), *counts])
     band = {"low": _list(front.low), "high": _list(front.high)}
     return {"sampler": sweep.labels.index(front.label), "points": points} | band
 

@@ -24,7 +24,7 @@ def summary_table(sweep: Sweep, accounting: str) -> str:
     by_key = {(reach.task, reach.metric, reach.label): reach for reach in analysis.reaches}
     cheapest = {pair: _cheapest(by_key, pair, sweep.labels) for pair in tasks}
     heads = ["sampler", "hypervolume ratio<small>mean</small>", "near floor<small>all metrics</small>"]
-    heads += [f"{escaped(task)}<small>{escaped(metric_label(metric))}</small>" for task, metric in tasks]
+    heads += [f"{escaped(task)}<small>{_metric_head(metric)}</small>" for task, metric in tasks]
     order = sorted(sweep.labels, key=lambda label: -overall[label].value if label in overall else 1.0)
     rows = []
     for label in order:
@@ -61,7 +61,7 @@ def hypervolume_table(sweep: Sweep, accounting: str) -> str:
     for label in order:
         cells = [_ratio_text(ratios.get((label, metric)), best[metric]) for metric in metrics]
         rows.append([name_cell(sweep, label), _ratio_bar(ratios.get((label, "all"))), *cells])
-    heads = ["sampler", "mean", *(escaped(metric_label(metric)) for metric in metrics)]
+    heads = ["sampler", "mean", *map(_metric_head, metrics)]
     return table(heads, rows, caption=f"Hypervolume ratios with 5–95 % of the bootstrap, {accounting} accounting")
 
 
@@ -166,6 +166,10 @@ def name_cell(sweep: Sweep, label: str) -> str:
     return f'<span class="name">{swatch(sweep.looks[label])}{escaped(label)}</span>'
 
 
+def _metric_head(metric: str) -> str:
+    return escaped(metric_label(metric)).replace("-", "\N{NON-BREAKING HYPHEN}")
+
+
 def _cheapest(by_key: Mapping[tuple[str, str, str], Reach], pair: tuple[str, str], labels: Sequence[str]) -> float:
     reached = [by_key[*pair, label].cost for label in labels if (*pair, label) in by_key]
     return min((cost for cost in reached if cost is not None), default=0.0)
@@ -176,7 +180,8 @@ def _reach_cell(sweep: Sweep, reach: Reach | None, task: str, label: str, cheape
         return '<span class="faint">no samples</span>' if sweep.was_tried(task, label) else _NOT_TESTED
     hint = escaped(reach.cell.configuration)
     if reach.cost is None:
-        best = f'<small class="best">best {number(reach.best, 2)} ×</small>'
+        times = f"{number(reach.best, 2)} ×" if np.isfinite(reach.best) else "not finite"
+        best = f'<small class="best">best {times}</small>'
         return f'<span class="faint" title="{hint}">not reached {best}</span>'
     text = f'<span title="{hint}">{count(round(reach.cost))}</span>'
     return f"<strong>{text}</strong>" if reach.cost <= cheapest else text
@@ -192,7 +197,8 @@ def _ratio_bar(ratio: HypervolumeRatio | None) -> str:
 def _ratio_text(ratio: HypervolumeRatio | None, best: float) -> str:
     if ratio is None:
         return _NOTHING
-    return f"<strong>{_band(ratio)}</strong>" if ratio.value >= best > 0 else _band(ratio)
+    text = f"<strong>{_band(ratio)}</strong>" if ratio.value >= best > 0 else _band(ratio)
+    return f'<span class="below">{text}</span>'
 
 
 def _band(ratio: HypervolumeRatio) -> str:

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 
 from cdsampler.benchmark.fronts import Cell, describe
 from cdsampler.report._format import metric_label, number
-from cdsampler.report._style import EXACT, TICK_SIZE, finish
+from cdsampler.report._style import EXACT, finish
 from cdsampler.report.html._look import mark_decades
-from cdsampler.report.html._pictures import Picture, panel_grid
+from cdsampler.report.html._pictures import Picture, legend_above, panel_grid
 from cdsampler.report.html._sweep import Sweep
 
 _MOST_BUDGETS = 4
@@ -93,10 +93,12 @@ def _picture(sweep: Sweep, task: str, setting: str, lines: Sequence[Line]) -> Pi
     metrics = [name for name in sweep.error_metrics(task) if any(name in cell.ratios for cell in cells)]
     if not metrics:
         return None
-    figure, panels = panel_grid(len(metrics), top=0.5)
     having = {(cell.label, cell.configuration) for cell in cells}
     values = [value for line in lines for key, value in line.values.items() if key in having]
     places = _places(values)
+    if len(places) < 2:  # the setting was varied on other tasks alone
+        return None
+    figure, panels = panel_grid(len(metrics), top=0.5)
     for axes, metric in zip(panels, metrics, strict=True):
         for line in lines:
             _draw_line(axes, sweep, line, metric, cells, places)
@@ -107,7 +109,7 @@ def _picture(sweep: Sweep, task: str, setting: str, lines: Sequence[Line]) -> Pi
         finish(axes, title=metric_label(metric), x=setting, y="error / floor")
     handles = {str(drawn.get_label()): drawn for axes in panels for drawn in axes.get_lines()}
     shown = [drawn for label, drawn in handles.items() if not label.startswith("_")]
-    figure.legend(handles=shown, loc="outside upper left", ncols=5, fontsize=TICK_SIZE, frameon=False)
+    legend_above(figure, shown)
     names = ", ".join(line.name for line in lines)
     text = f"Error over floor against {setting} on {task}, of {names}, by {len(metrics)} metrics."
     return Picture(f"study-{setting}-{task}", figure, f"{setting} on {task}", text)
@@ -122,8 +124,8 @@ def _draw_line(
         chosen = [cell for cell in own if cell.budget == budget]
         points = []
         for cell in chosen:
-            ratios = cell.ratios[metric][np.isfinite(cell.ratios[metric])]
-            if len(ratios):
+            ratios = cell.ratios[metric][~np.isnan(cell.ratios[metric])]
+            if len(ratios) and np.all(np.isfinite(ratios)):
                 place = places[_hashable(line.values[cell.label, cell.configuration])]
                 points.append((place, ratios.mean(), ratios.min(), ratios.max()))
         if not points:

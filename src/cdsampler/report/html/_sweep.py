@@ -26,6 +26,7 @@ from cdsampler.report.html._look import Look, looks
 
 # The metric that stands for a task in the summary: the first of these that it has.
 _HEADLINES = ("wasserstein_2", "pair_distance_total_variation", "ramachandran_kl", "energy_wasserstein_1")
+_HOPELESS = 1e9  # times the floor, in a mean of logarithms
 
 
 class Analysis(NamedTuple):
@@ -87,6 +88,11 @@ class Sweep(NamedTuple):
         """Return the metrics of a task that are errors, in the order of `METRICS`."""
         cells = next(iter(self.analyses.values())).cells
         return in_order(name for cell in cells if cell.task == task for name in cell.metrics)
+
+    def front_metrics(self, task: str) -> list[str]:
+        """Return those by which at least one sampler has a front on the task: a finite error."""
+        having = {front.metric for front in next(iter(self.analyses.values())).fronts if front.task == task}
+        return [name for name in self.error_metrics(task) if name in having]
 
     def was_tried(self, task: str, label: str) -> bool:
         """Return whether a sampler has a run on a task, whatever came of it."""
@@ -155,6 +161,8 @@ def _shown(records: Sequence[Mapping[str, Any]]) -> list[Shown]:
 
 def _distance(records: Sequence[Mapping[str, Any]]) -> float:
     """Return the mean logarithm of the multiples of the floors, what is below the floor counting as there."""
-    ratios = [entry.get("ratio") for record in records for entry in (record["metrics"] or {}).values()]
-    logs = [np.log(max(ratio, 1.0)) for ratio in ratios if ratio is not None and np.isfinite(ratio)]
+    entries = [entry for record in records for entry in (record["metrics"] or {}).values()]
+    # What has no value was not finite.
+    ratios = [_HOPELESS if entry.get("value") is None else entry.get("ratio") for entry in entries]
+    logs = [np.log(max(ratio, 1.0)) for ratio in ratios if ratio is not None]
     return float(np.mean(logs)) if logs else np.inf
