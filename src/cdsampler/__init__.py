@@ -9,6 +9,7 @@ from cdsampler.errors import CdsamplerError as CdsamplerError
 from cdsampler.errors import DensityError as DensityError
 from cdsampler.errors import InvalidInputError as InvalidInputError
 from cdsampler.errors import SamplingWarning as SamplingWarning
+from cdsampler.host import HostLogDensity as HostLogDensity
 from cdsampler.interpolants import Linear as Linear
 from cdsampler.interpolants import Trigonometric as Trigonometric
 from cdsampler.interpolants import geometric_times as geometric_times
@@ -16,6 +17,15 @@ from cdsampler.interpolants import noise_variances as noise_variances
 from cdsampler.kernels import HMC as HMC
 from cdsampler.kernels import MALA as MALA
 from cdsampler.kernels import RandomWalk as RandomWalk
+from cdsampler.parameters import Model as Model
+from cdsampler.parameters import Parameter as Parameter
+from cdsampler.parameters import ParameterSpace as ParameterSpace
+from cdsampler.parameters import interval as interval
+from cdsampler.parameters import ordered as ordered
+from cdsampler.parameters import positive as positive
+from cdsampler.parameters import positive_definite as positive_definite
+from cdsampler.parameters import real as real
+from cdsampler.parameters import simplex as simplex
 from cdsampler.paths import FlatReference as FlatReference
 from cdsampler.paths import GaussianReference as GaussianReference
 from cdsampler.paths import PriorReference as PriorReference

@@ -131,6 +131,16 @@ class TransformedLogDensity(AbstractLogDensity):
         self.dim = density.dim
         self.dtype = density.dtype
 
+    @property
+    def has_gradient(self) -> bool:
+        """As of the inner density."""
+        return self.density.has_gradient
+
+    @property
+    def is_on_host(self) -> bool:
+        """As of the inner density."""
+        return self.density.is_on_host
+
     def value(self, position: Position) -> tuple[Scalar, Evaluations]:
         """Return the log density at q; costs one value evaluation."""
         y, log_det = self._to_target(position)

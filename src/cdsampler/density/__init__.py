@@ -6,6 +6,7 @@ from cdsampler.density._bounds import coordinate_names as coordinate_names
 from cdsampler.density._evaluations import Evaluations as Evaluations
 from cdsampler.density._log_density import AbstractLogDensity as AbstractLogDensity
 from cdsampler.density._log_density import LogDensity as LogDensity
+from cdsampler.density._log_density import check_layout as check_layout
 from cdsampler.density._log_density import guard_non_finite as guard_non_finite
 from cdsampler.density._point import Component as Component
 from cdsampler.density._point import Point as Point

@@ -11,12 +11,29 @@ from cdsampler._typing import Array, Position, Scalar
 from cdsampler.density._evaluations import Evaluations
 from cdsampler.errors import DensityError, InvalidInputError
 
+# What JAX raises when a function asks a traced value for its number.
+_NEEDS_NUMBERS = (
+    jax.errors.TracerArrayConversionError,
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerIntegerConversionError,
+)
+
 
 class AbstractLogDensity(eqx.Module):
     """What kernels and samplers evaluate: a log density at one point, with its price."""
 
     dim: eqx.AbstractVar[int]
     dtype: eqx.AbstractVar[np.dtype]
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether `value_and_gradient` can be called."""
+        return True
+
+    @property
+    def is_on_host(self) -> bool:
+        """Whether evaluations leave the device for Python code."""
+        return False
 
     @abc.abstractmethod
     def value(self, position: Position) -> tuple[Scalar, Evaluations]:
@@ -110,15 +127,9 @@ class LogDensity(AbstractLogDensity):
             raise InvalidInputError(f"log_density must be callable, got {log_density!r}.")
         if value_and_grad is not None and not callable(value_and_grad):
             raise InvalidInputError(f"value_and_grad must be callable or None, got {value_and_grad!r}.")
-        if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < 1:
-            raise InvalidInputError(f"dim must be a positive integer, got {dim!r}.")
         self.log_density = log_density
         self.value_and_grad = value_and_grad
-        self.dim = int(dim)
-        self.dtype = _checked_dtype(dtype)
-        self.names = tuple(names) if names is not None else tuple(f"x{i}" for i in range(self.dim))
-        if len(self.names) != self.dim:
-            raise InvalidInputError(f"names has {len(self.names)} entries for dim={self.dim}: give one per coordinate.")
+        self.dim, self.dtype, self.names = check_layout(dim, dtype, names)
         self._check_outputs()
 
     def _check_outputs(self) -> None:
@@ -128,6 +139,10 @@ class LogDensity(AbstractLogDensity):
             pair = None if self.value_and_grad is None else jax.eval_shape(self.value_and_grad, point)
         except Exception as error:
             error.add_note(f"Raised while calling the log density on an abstract input of shape ({self.dim},).")
+            if isinstance(error, _NEEDS_NUMBERS):
+                error.add_note(
+                    "It needs actual numbers, so JAX can't trace it: give cdsampler.HostLogDensity(log_density, dim)."
+                )
             raise
         _check_scalar("log_density", out)
         if pair is not None:
@@ -155,6 +170,24 @@ class LogDensity(AbstractLogDensity):
             jnp.reshape(raw, ()).astype(self.dtype), raw_gradient.astype(self.dtype)
         )
         return value, gradient, eqx.tree_at(lambda c: c.gradient, counts, jnp.ones((), jnp.int32))
+
+
+def check_layout(
+    dim: int, dtype: DTypeLike | None, names: tuple[str, ...] | None
+) -> tuple[int, np.dtype, tuple[str, ...]]:
+    """Return number, type and names of coordinates, by default JAX's own type and x0, x1, x2.
+
+    Raises
+    ------
+    InvalidInputError
+        `dim` isn't a positive integer, the dtype isn't an enabled floating type, or the number of names is wrong.
+    """
+    if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < 1:
+        raise InvalidInputError(f"dim must be a positive integer, got {dim!r}.")
+    labels = tuple(names) if names is not None else tuple(f"x{i}" for i in range(dim))
+    if len(labels) != dim:
+        raise InvalidInputError(f"names has {len(labels)} entries for dim={dim}: give one per coordinate.")
+    return int(dim), _checked_dtype(dtype), labels
 
 
 def _checked_dtype(dtype: DTypeLike | None) -> np.dtype:

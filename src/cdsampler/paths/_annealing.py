@@ -37,6 +37,10 @@ class AnnealingPath(eqx.Module):
         value, evaluations = self.density.value(position)
         return Point(position, reference, Component(value, jnp.zeros_like(position))), evaluations
 
+    def evaluate_available(self, position: Position) -> tuple[Point, Evaluations]:
+        """Evaluate with gradients if the target has them; costs one evaluation of either kind."""
+        return self.evaluate(position) if self.density.has_gradient else self.evaluate_value(position)
+
     def sample_reference(self, rng_key: PRNGKey) -> Position:
         """Draw a position from the reference; free."""
         return self.reference.sample(rng_key, self.anchor)

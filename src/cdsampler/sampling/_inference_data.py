@@ -3,7 +3,7 @@
 import os
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +18,28 @@ _IS_LEGACY = int(az.__version__.split(".")[0]) < 1
 
 
 def to_inference_data(
-    samples: np.ndarray,
-    log_density: np.ndarray,
-    names: tuple[str, ...],
+    variables: Mapping[str, np.ndarray],
     sample_stats: Mapping[str, np.ndarray],
     attributes: Mapping[str, Any],
+    *,
+    coords: Mapping[str, Sequence[Any]],
+    dims: Mapping[str, Sequence[str]],
 ) -> Any:
-    """Return ArviZ's container with dims (chain, draw, coordinate).
+    """Return ArviZ's container.
 
     Parameters
     ----------
-    samples : ndarray, shape (n_chains, n_draws, dim)
-    log_density : ndarray, shape (n_chains, n_draws)
-    names
-        Of the coordinates; they label the last axis of the variable `x`.
+    variables
+        Arrays of shape (n_chains, n_draws, ...).
     sample_stats
         Arrays of shape (n_chains, n_draws).
     attributes
         Plain values; they are attached to the posterior and survive netCDF.
+    coords, dims
+        Labels of the axes after the first two.
     """
-    groups: dict[str, Any] = {"posterior": {"x": samples}, "sample_stats": dict(sample_stats)}
-    labels: dict[str, Any] = {"coords": {"coordinate": list(names)}, "dims": {"x": ["coordinate"]}}
+    groups: dict[str, Any] = {"posterior": dict(variables), "sample_stats": dict(sample_stats)}
+    labels: dict[str, Any] = {"coords": dict(coords), "dims": {name: list(axes) for name, axes in dims.items()}}
     with warnings.catch_warnings():
         # One draw from each of many chains is what independent samples are.
         warnings.filterwarnings("ignore", message="More chains|Found chain dimension")

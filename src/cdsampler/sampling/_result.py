@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -6,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cdsampler.density import Evaluations
+from cdsampler.parameters import Model
 from cdsampler.samplers import AbstractSampler, AnnealingDiagnostics, TemperingDiagnostics, TransportStatistics
 from cdsampler.sampling._inference_data import effective_sizes, to_inference_data, write_netcdf
 from cdsampler.sampling._warnings import RunWarning
@@ -74,6 +76,8 @@ class Result:
     warnings : tuple of RunWarning
     plan : Plan or None
         What tuning chose, for reuse; None if the sampler was given.
+    model : Model or None
+        With named parameters: what they are.
     """
 
     samples: np.ndarray
@@ -93,11 +97,21 @@ class Result:
     weighted: Weighted | None = None
     warnings: tuple[RunWarning, ...] = field(default=())
     plan: Plan | None = None
+    model: Model | None = None
 
     @property
     def positions(self) -> np.ndarray:
         """All samples in one array, shape (n_chains * n_draws, dim)."""
         return self.samples.reshape(-1, self.samples.shape[-1])
+
+    @cached_property
+    def variables(self) -> dict[str, np.ndarray]:
+        """Samples by name, each of shape (n_chains, n_draws, *shape); without named parameters, `x` alone."""
+        if self.model is None:
+            return {"x": self.samples}
+        shape = self.log_density.shape
+        found = self.model.variables(self.positions)
+        return {name: values.reshape(*shape, *values.shape[1:]) for name, values in found.items()}
 
     @property
     def evaluations_per_sample(self) -> float:
@@ -137,11 +151,13 @@ class Result:
 
     def summary(self) -> str:
         """Return a table: mean, standard deviation, ESS and R-hat of each coordinate, log Z, cost and warnings."""
-        flat = self.positions
-        rows = [f"{'':<12}{'mean':>12}{'sd':>12}{'ess':>10}{'r_hat':>8}"]
-        for d, name in enumerate(self.names):
+        names, columns, ess, rhat = self._columns()
+        width = max(12, 2 + max(map(len, names)))
+        rows = [f"{'':<{width}}{'mean':>12}{'sd':>12}{'ess':>10}{'r_hat':>8}"]
+        flat = columns.reshape(-1, len(names))
+        for d, name in enumerate(names):
             mean, sd = float(flat[:, d].mean(dtype=np.float64)), float(flat[:, d].std(dtype=np.float64))
-            rows.append(f"{name:<12}{mean:>12.5g}{sd:>12.5g}{self.ess[d]:>10.0f}{self.rhat[d]:>8.3f}")
+            rows.append(f"{name:<{width}}{mean:>12.5g}{sd:>12.5g}{ess[d]:>10.0f}{rhat[d]:>8.3f}")
         if self.log_z is not None:
             rows.append("log Z {:.4g} ± {:.2g}".format(*self.log_z))
         rows.append(
@@ -152,8 +168,17 @@ class Result:
         return "\n".join(rows)
 
     def to_inference_data(self) -> Any:
-        """Return ArviZ's container: an `InferenceData` (ArviZ < 1) or a `DataTree` (ArviZ ≥ 1)."""
-        return to_inference_data(self.samples, self.log_density, self.names, self._sample_stats(), self.attributes())
+        """Return ArviZ's container: an `InferenceData` (ArviZ < 1) or a `DataTree` (ArviZ ≥ 1).
+
+        Named parameters are variables of their own.
+        """
+        if self.model is None:
+            coords: dict[str, Any] = {"coordinate": list(self.names)}
+            dims: dict[str, Any] = {"x": ["coordinate"]}
+        else:
+            coords = {name: list(values) for name, values in self.model.coords.items()}
+            dims = {name: list(labels) for name, labels in self.model.dims.items() if name in self.variables}
+        return to_inference_data(self.variables, self._sample_stats(), self.attributes(), coords=coords, dims=dims)
 
     def save(self, path: str | Path) -> Path:
         """Write samples, statistics and attributes as netCDF (readable by ArviZ and xarray).
@@ -190,6 +215,22 @@ class Result:
         if self.log_z is not None:
             attributes["log_z"], attributes["log_z_standard_error"] = self.log_z
         return attributes
+
+    def _columns(self) -> tuple[Sequence[str], np.ndarray, np.ndarray, np.ndarray]:
+        """Return what the summary lists: names, values, shape (n_chains, n_draws, n), effective sizes and R-hat."""
+        if self.model is None:
+            return self.names, self.samples, self.ess, self.rhat
+        names: list[str] = []
+        parts: list[np.ndarray] = []
+        shape = self.log_density.shape
+        for name, values in self.variables.items():
+            inner = values.shape[2:]
+            names += [f"{name}[{','.join(map(str, index))}]" if inner else name for index in np.ndindex(*inner)]
+            parts.append(values.reshape(*shape, -1))
+        columns = np.concatenate(parts, axis=2)
+        if shape[1] == 1:
+            return names, columns, np.full(len(names), float(shape[0])), np.full(len(names), np.nan)
+        return names, columns, *effective_sizes(columns)
 
     def _sample_stats(self) -> dict[str, np.ndarray]:
         shape = self.log_density.shape

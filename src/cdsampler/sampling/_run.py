@@ -10,6 +10,7 @@ import numpy as np
 from cdsampler._typing import Array
 from cdsampler.density import AbstractLogDensity, Evaluations, check_position, coordinate_names
 from cdsampler.errors import InvalidInputError
+from cdsampler.host import original_errors
 from cdsampler.samplers import (
     AbstractSampler,
     ChunkOutcome,
@@ -46,6 +47,7 @@ class Progress(NamedTuple):
     finished: int
 
 
+@original_errors
 def run(
     sampler: AbstractSampler,
     density: AbstractLogDensity,
@@ -113,6 +115,10 @@ def run(
     width, n_groups = grouping(sampler, density, n_chains, harvest)
     total = harvest_cost(sampler, harvest) * width * n_groups
     n_at_once = n_groups if chunk_size is None else max(1, chunk_size // width)
+    if density.is_on_host:
+        # Several computations that wait for Python at once can hold all of JAX's threads, which deadlocks functions
+        # that call JAX themselves.
+        n_at_once = 1
     ledger = Ledger()
 
     def work(number: int) -> ChunkOutcome:

@@ -1,11 +1,14 @@
+import dataclasses
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from cdsampler.density import AbstractLogDensity, Evaluations, LogDensity, check_position
 from cdsampler.errors import InvalidInputError, SamplingWarning
+from cdsampler.host import original_errors
+from cdsampler.parameters import Model
 from cdsampler.sampling._production import Production
 from cdsampler.sampling._result import Result
 from cdsampler.sampling._run import Progress, check_counts
@@ -15,11 +18,13 @@ from cdsampler.tuning import Plan, RoundSummary, make_plan
 LEAST_TUNING = 2000
 
 
+@original_errors
 def sample(
-    log_density: Callable[..., Any] | AbstractLogDensity,
+    log_density: Callable[..., Any] | AbstractLogDensity | Model,
     dim: int | None = None,
     n_samples: int = 1000,
     *,
+    params: Any = None,
     seed: int = 0,
     start: Any = None,
     anchor: Any = None,
@@ -41,17 +46,21 @@ def sample(
     Parameters
     ----------
     log_density
-        A JAX function from a position of shape (dim,) to a scalar, or a density object.
+        A JAX function from a position of shape (dim,) to a scalar, a density object (such as `HostLogDensity` for
+        functions that JAX can't trace), or a `Model` (such as the adapters make of other libraries' programs).
     dim
-        Number of coordinates; not needed with a density object.
+        Number of coordinates; only with a plain function.
     n_samples
         Draws wanted. If they can't be shared out evenly between chains there are a few more.
+    params
+        A structure of named parameters with shapes and bounds, in place of `dim`: see `ParameterSpace`. The function
+        then takes that structure.
     seed
         Same seed, same samples bit for bit on one kind of device, whatever the chunk size.
     start : array_like, shape (dim,), optional
-        Where the search for a mode starts: a point inside the support.
+        Where the search for a mode starts: a point inside the support. With named parameters, a structure of values.
     anchor : array_like, shape (dim,), optional
-        Where the reference is centred; default the mode that the search finds.
+        As `start`. Where the reference is centred; default the mode that the search finds.
     scale
         Rough standard deviation of the parameters; only used where the density doesn't tell.
     independent
@@ -81,7 +90,8 @@ def sample(
     Returns
     -------
     Result
-        With its `plan`, `ess`, `rhat` and `warnings`; each warning is also issued as a `SamplingWarning`.
+        With its `plan`, `ess`, `rhat` and `warnings`, and with named parameters their `variables`; each warning is
+        also issued as a `SamplingWarning`.
 
     Raises
     ------
@@ -90,7 +100,8 @@ def sample(
     DensityError
         The density isn't finite at any start, is plus infinity somewhere, or doesn't return a scalar.
     """
-    density = _density(log_density, dim, names, value_and_grad)
+    model = _model(log_density, dim, params, names, value_and_grad)
+    density = model.density if model is not None else _density(log_density, dim, names, value_and_grad)
     check_counts(n_samples, seed, chunk_size)
     _check(n_samples, scale, independent, budget, max_evaluations, reference_scale, replicas)
     if plan is not None and any(given is not None for given in (start, anchor, reference_scale, replicas)):
@@ -102,8 +113,8 @@ def sample(
         plan = make_plan(
             density,
             seed=seed,
-            start=None if start is None else check_position(density, "start", start),
-            anchor=None if anchor is None else check_position(density, "anchor", anchor),
+            start=_position(density, model, "start", start),
+            anchor=_position(density, model, "anchor", anchor),
             scale=scale,
             reference_scale=reference_scale,
             n_replicas=replicas,
@@ -123,10 +134,43 @@ def sample(
         chunk_size=chunk_size,
         on_progress=on_progress,
     )
-    result = production.run(plan, seed)
+    result = dataclasses.replace(production.run(plan, seed), model=model)
     for warning in result.warnings:
         warnings.warn(str(warning), SamplingWarning, stacklevel=2)
     return result
+
+
+def _model(
+    log_density: Any,
+    dim: int | None,
+    params: Any,
+    names: Sequence[str] | None,
+    value_and_grad: Callable[..., Any] | None,
+) -> Model | None:
+    """Return the model that is given, or made of a function and its parameters; None if there are none."""
+    if params is None and not isinstance(log_density, Model):
+        return None
+    for name, given in (("dim", dim), ("names", names), ("value_and_grad", value_and_grad)):
+        if given is not None:
+            raise InvalidInputError(f"{name}={given!r} doesn't go with named parameters: leave it out.")
+    if isinstance(log_density, Model):
+        if params is not None:
+            raise InvalidInputError("The model has its parameters already: leave params out.")
+        return log_density
+    if isinstance(log_density, AbstractLogDensity) or not callable(log_density):
+        raise InvalidInputError(f"params needs a function of the named parameters, got {log_density!r}.")
+    return Model.from_structure(log_density, params)
+
+
+def _position(density: AbstractLogDensity, model: Model | None, name: str, given: Any) -> np.ndarray | None:
+    """Return a point in the density's coordinates, from one or from a structure of values."""
+    if given is None:
+        return None
+    if model is not None and isinstance(given, Mapping):
+        if model.unconstrain is None:
+            raise InvalidInputError(f"{name} must be {density.dim} unconstrained coordinates for this model.")
+        given = model.unconstrain(given)
+    return check_position(density, name, given)
 
 
 def _density(

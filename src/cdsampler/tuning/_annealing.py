@@ -9,7 +9,7 @@ import numpy as np
 
 from cdsampler._typing import Array, PRNGKey, Scalar
 from cdsampler.density import AbstractLogDensity, Evaluations, Point, check_bounded
-from cdsampler.kernels import MALA, draw_noise
+from cdsampler.kernels import MALA, AbstractKernel, RandomWalk, draw_noise
 from cdsampler.paths import AbstractReference, AnnealingPath, FlatReference
 
 # Change of Δβ·(log ratio) from one temperature to the next, in robust standard deviations.
@@ -28,13 +28,14 @@ class Annealed(NamedTuple):
     log_weights : ndarray, shape (n_chains,)
         Of annealed importance sampling, as estimates of log Z: a chain that got stuck far out has hardly any.
     roughness : ndarray, shape (n_chains,)
-        Squared gradient over dim, where the chains ended: about 1 in a mode of unit width, 1/w² in one of width w.
+        Squared gradient over dim, where the chains ended: about 1 in a mode of unit width, 1/w² in one of width w. 1
+        where the density has no gradient.
     betas : ndarray, shape (n_temperatures,)
         From 0 to 1.
     rejection : ndarray, shape (n_temperatures - 1,)
         Of swaps between neighbouring temperatures: their sum estimates the barrier.
     step_sizes : ndarray, shape (n_temperatures,)
-        MALA's, adapted on the way down.
+        MALA's, adapted on the way down. Of a random walk, half the square of the proposal's standard deviation.
     evaluations : Evaluations
     """
 
@@ -61,6 +62,8 @@ def anneal(
     max_evaluations: int | None = None,
 ) -> Annealed:
     """Draw from the reference and anneal every draw down to the target by MALA, without resampling.
+
+    A density without a gradient gets a random walk.
 
     Chains never interact but through the common temperatures and step size, so how many ended in each mode counts
     independent finds.
@@ -122,7 +125,7 @@ def anneal(
         np.asarray(points.position, dtype=np.float64),
         np.asarray(points.target.log_density, dtype=np.float64),
         log_weights,
-        np.mean(np.asarray(points.target.gradient, dtype=np.float64) ** 2, axis=1),
+        _roughness(points, density.has_gradient),
         np.asarray(betas),
         np.asarray(rejection),
         np.asarray(steps),
@@ -162,6 +165,11 @@ def local_chains(
     return positions, np.concatenate([np.asarray(p.target.log_density) for p in kept]), made.total()
 
 
+def _roughness(points: Point, has_gradient: bool) -> np.ndarray:
+    gradient = np.asarray(points.target.gradient, dtype=np.float64)
+    return np.mean(gradient**2, axis=1) if has_gradient else np.ones(len(gradient))
+
+
 def _spread(log_ratio: np.ndarray) -> float:
     """Return half the distance between the 16 and 84 % quantiles: a few bad draws mustn't stop the descent."""
     low, high = np.quantile(log_ratio, [0.16, 0.84])
@@ -176,12 +184,12 @@ def _swap_rejection(gap: float, hot: np.ndarray, cold: np.ndarray) -> float:
 
 @eqx.filter_jit
 def _evaluate(path: AnnealingPath) -> tuple[Point, Evaluations]:
-    return path.evaluate(path.anchor)
+    return path.evaluate_available(path.anchor)
 
 
 @eqx.filter_jit
 def _draw(path: AnnealingPath, keys: Array) -> tuple[Point, Evaluations]:
-    points, costs = jax.vmap(lambda key: path.evaluate(path.sample_reference(key)))(keys)
+    points, costs = jax.vmap(lambda key: path.evaluate_available(path.sample_reference(key)))(keys)
     return points, costs.sum()
 
 
@@ -189,17 +197,18 @@ def _draw(path: AnnealingPath, keys: Array) -> tuple[Point, Evaluations]:
 def _move(
     path: AnnealingPath, points: Point, rng_key: PRNGKey, beta: Scalar, step_size: Scalar, n_moves: Array
 ) -> tuple[Point, Array, Evaluations]:
-    """Take MALA steps at one β, adapting the pooled step size; return points, step size and cost."""
+    """Take steps at one β, adapting the pooled step size; return points, step size and cost."""
     n, dim = points.position.shape
     dtype = points.position.dtype
     density = path.at(beta.astype(dtype))
+    has_gradient = path.density.has_gradient
 
     def body(i: Array, carry: Any) -> Any:
         at, step, made = carry
         noise = draw_noise(jax.random.fold_in(rng_key, i), (n,), dim, dtype)
-        kernel = MALA(step)
+        kernel: AbstractKernel = MALA(step) if has_gradient else RandomWalk(jnp.sqrt(2 * step))
         moved, info = jax.vmap(lambda z, p: kernel.move(z, p, density))(noise, at)
-        gain = 2.0 * (jnp.mean(info.acceptance_prob) - MALA.target_acceptance)
+        gain = 2.0 * (jnp.mean(info.acceptance_prob) - kernel.target_acceptance)
         return moved, step * jnp.exp(gain).astype(step.dtype), made + info.evaluations.sum()
 
     return jax.lax.fori_loop(0, n_moves, body, (points, step_size, Evaluations.zero()))

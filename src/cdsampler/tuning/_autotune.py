@@ -8,7 +8,7 @@ import numpy as np
 from cdsampler.charts import AffineChart, TransformedLogDensity
 from cdsampler.density import AbstractLogDensity
 from cdsampler.errors import InvalidInputError
-from cdsampler.kernels import HMC, MALA, AbstractKernel
+from cdsampler.kernels import HMC, MALA, AbstractKernel, RandomWalk
 from cdsampler.paths import GaussianReference, equal_rejection_schedule
 from cdsampler.tuning._account import Account
 from cdsampler.tuning._annealing import anneal
@@ -95,7 +95,7 @@ def make_plan(
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 2**32 - 1), 3)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(keys[2])))
     key_mode, key_survey = jax.random.split(keys[0])
-    kernel: AbstractKernel = MALA(1.0)
+    kernel: AbstractKernel = MALA(1.0) if density.has_gradient else RandomWalk(1.0)
     ridge = None
     centre = find_anchor(density, start, scale, key_mode, account) if anchor is None else anchor
     if reference_scale is None:
@@ -116,8 +116,8 @@ def make_plan(
     )
     draws, surprise, learned = found.draws, 0.0, None
     wide = _wide_ladder(found, n_replicas)
-    if ridge is not None:
-        wide = _for_trajectories(wide)
+    if not isinstance(kernel, MALA):
+        wide = _with_lengths(wide)
     if reference_scale is None:
         learned, draws, surprise = learn(pilot, found, kernel, rng)
     ladder = wide if learned is None or _is_cheaper(wide, learned) else learned
@@ -205,8 +205,8 @@ def _wide_ladder(found: Survey, n_replicas: int | None) -> Ladder:
     return Ladder(reference, None, betas, steps, np.full(n - 1, barrier / (n - 1)))
 
 
-def _for_trajectories(ladder: Ladder) -> Ladder:
-    """Return the ladder with leapfrog steps that go as far as MALA's, whose step h is a leapfrog step of √(2h)."""
+def _with_lengths(ladder: Ladder) -> Ladder:
+    """Return the ladder with steps that are lengths and go as far as MALA's, whose step h is one of √(2h)."""
     return ladder._replace(step_sizes=np.sqrt(2 * ladder.step_sizes))
 
 
@@ -232,7 +232,7 @@ def _faster_kernel(
     for length in TRAJECTORIES:
         kernel = HMC(1.0, length)
         n = max(pilot.n_chains // 4, 8)
-        trial = _for_trajectories(ladder)
+        trial = _with_lengths(ladder)
         tried = pilot.run(f"try HMC-{length}", trial, kernel, 24, starts[: n // 2], n_chains=n)
         if tried is None:
             break

@@ -87,9 +87,9 @@ def ceiling(density: AbstractLogDensity) -> int:
 
 @eqx.filter_jit
 def evaluate_all(density: AbstractLogDensity, positions: Array) -> tuple[Point, Evaluations]:
-    """Return values and gradients at positions, shape (n, dim), and the cost: n evaluations."""
+    """Return values, and gradients if there are any, at positions, shape (n, dim), and the cost: n evaluations."""
     path = AnnealingPath(FlatReference(), density, positions[0])
-    points, costs = jax.vmap(path.evaluate)(positions)
+    points, costs = jax.vmap(path.evaluate_available)(positions)
     return points, costs.sum()
 
 

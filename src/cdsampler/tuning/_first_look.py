@@ -138,7 +138,7 @@ def _starting_point(
         if values[index] > best[0]:
             best = (values[index], np.asarray(candidates[index], dtype=np.float64))
         # A search can't leave a point of zero gradient, which the origin may be by symmetry without being a mode.
-        if np.isfinite(best[0]) and np.any(np.asarray(points.target.gradient[0]) != 0):
+        if np.isfinite(best[0]) and density.has_gradient and np.any(np.asarray(points.target.gradient[0]) != 0):
             break
     if np.isfinite(best[0]):
         return best[1]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cdsampler.density import AbstractLogDensity, coordinate_names
-from cdsampler.kernels import HMC, MALA, AbstractKernel
+from cdsampler.kernels import HMC, MALA, AbstractKernel, RandomWalk
 from cdsampler.tuning._account import Account
 from cdsampler.tuning._checks import Checks
 from cdsampler.tuning._first_look import FirstLook
@@ -90,11 +90,12 @@ def frozen(
     """Return the plan of tempering and transport."""
     ladder, measured = verified.ladder, verified.measured
     length = kernel.evaluations_per_step
-    is_mala = isinstance(kernel, MALA)
+    name = _name(kernel)
     cold_step = float(measured.step_sizes[-1])
-    langevin = cold_step if is_mala else 0.5 * cold_step**2
+    langevin = cold_step if name == "mala" else 0.5 * cold_step**2
     tau = local_autocorrelation(float(measured.jump[-1]), found.fit.local_variance())
-    n_transport = int(np.clip(np.ceil(tau * length), 1, MAX_TRANSPORT_STEPS))
+    # The SDE needs gradients.
+    n_transport = int(np.clip(np.ceil(tau * length), 1, MAX_TRANSPORT_STEPS)) if density.has_gradient else 0
     per_restart = 1 / verified.restart_rate if verified.restart_rate > 0 else 16.0 * len(ladder.betas)
     ramp = len(ladder.betas) - 1
     # Where the reference is thin, a chain waits for its trajectories instead of for a restart.
@@ -113,7 +114,7 @@ def frozen(
         betas=ladder.betas,
         step_sizes=measured.step_sizes,
         rejection=measured.rejection,
-        kernel="mala" if is_mala else "hmc",
+        kernel=name,
         num_integration_steps=length,
         smallest_step=kernel.smallest_step if isinstance(kernel, HMC) else 1.0,
         restart_rate=verified.restart_rate,
@@ -128,3 +129,7 @@ def frozen(
         value_evaluations=int(spent.value),
         gradient_evaluations=int(spent.gradient),
     )
+
+
+def _name(kernel: AbstractKernel) -> str:
+    return "mala" if isinstance(kernel, MALA) else "rwm" if isinstance(kernel, RandomWalk) else "hmc"

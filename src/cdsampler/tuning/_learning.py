@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cdsampler.kernels import MALA, AbstractKernel
+from cdsampler.kernels import HMC, MALA, AbstractKernel
 from cdsampler.paths import MixtureReference
 from cdsampler.tuning._draws import Draws
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
@@ -61,7 +61,7 @@ def learn(pilot: PilotGroup, survey: Survey, kernel: AbstractKernel, rng: np.ran
     survey
         Its draws are the first particles.
     kernel
-        Local kernel. MALA's steps start at the survey's size.
+        Local kernel. MALA's steps, and a random walk's, start at the survey's size.
     rng
     """
     draws, fit, surprise = survey.draws, survey.fit, 0.0
@@ -96,9 +96,10 @@ def learn(pilot: PilotGroup, survey: Survey, kernel: AbstractKernel, rng: np.ran
 
 
 def _first_step(survey: Survey, kernel: AbstractKernel) -> float:
-    if not isinstance(kernel, MALA):
+    if isinstance(kernel, HMC):
         return float(kernel.step_size)
-    return float(survey.annealed.step_sizes[-1]) if survey.annealed is not None else survey.density.dim ** (-1 / 3)
+    step = float(survey.annealed.step_sizes[-1]) if survey.annealed is not None else survey.density.dim ** (-1 / 3)
+    return step if isinstance(kernel, MALA) else float(np.sqrt(2 * step))
 
 
 def _is_covered(fit: MixtureFit, positions: np.ndarray, log_density: np.ndarray) -> bool:

@@ -112,7 +112,7 @@ def try_local(
     on_round
         Called after every round.
     """
-    if not _is_slow(look) or len(look.scanned.ends) == 0:
+    if not density.has_gradient or not _is_slow(look) or len(look.scanned.ends) == 0:
         return None
     end = int(account.spent.count) + LARGEST_SHARE * account.left_with_reserve
     candidates: list[_Candidate] = []
@@ -151,7 +151,7 @@ def try_jittered(
     density, look, rng_key, account, on_round
         As for `try_local`.
     """
-    if not _is_long(look) or len(look.scanned.positions) == 0 or len(look.basins) > 0:
+    if not (density.has_gradient and _is_long(look)) or len(look.scanned.positions) == 0 or len(look.basins) > 0:
         return None
     end = int(account.spent.count) + JITTERED_SHARE * account.left
     if int(account.spent.count) + N_CHAINS * JITTERED * (_trial_length(JITTERED) + 2 * FIRST_ROUND) > end:

@@ -9,6 +9,10 @@ from scipy.optimize import minimize
 from cdsampler._typing import Array, Scalar
 from cdsampler.density import AbstractLogDensity, Evaluations, check_position
 from cdsampler.errors import DensityError
+from cdsampler.host import original_errors
+
+# An anchor need not be a mode to the last digit.
+COARSE = {"xtol": 1e-2, "ftol": 1e-4}
 
 
 class Mode(NamedTuple):
@@ -27,8 +31,11 @@ class Mode(NamedTuple):
     evaluations: Evaluations
 
 
+@original_errors
 def find_mode(density: AbstractLogDensity, start: np.ndarray | None = None, *, max_evaluations: int = 1000) -> Mode:
     """Climb to a mode by L-BFGS; each step is one value-and-gradient evaluation.
+
+    Without a gradient it is Powell's method, from value evaluations.
 
     Parameters
     ----------
@@ -65,12 +72,18 @@ def find_mode(density: AbstractLogDensity, start: np.ndarray | None = None, *, m
         height = first - float(value) if np.isfinite(value) else 1e10 + abs(first - best[0])
         return height, -np.asarray(gradient, dtype=np.float64)
 
+    def height_alone(x: np.ndarray) -> float:
+        return negative(x)[0]
+
     if not np.isfinite(negative(x0)[0]) or best[0] == -np.inf or best[0] == np.inf:
         raise DensityError(
             f"The log density is {'+inf' if best[0] == np.inf else 'not finite (or its gradient is not)'} at the "
             f"start {np.array2string(x0, threshold=20)}: give a start inside the support."
         )
     with contextlib.suppress(_LimitReached):
+        if not density.has_gradient:
+            minimize(height_alone, x0, method="Powell", options={"maxfev": max_evaluations, **COARSE})
+            return Mode(best[1], best[0], total)
         minimize(negative, x0, jac=True, method="L-BFGS-B", options={"maxfun": max_evaluations})
     return Mode(best[1], best[0], total)
 
@@ -81,4 +94,7 @@ class _LimitReached(Exception):
 
 @eqx.filter_jit
 def _evaluate(density: AbstractLogDensity, x: Array) -> tuple[Scalar, Array, Evaluations]:
-    return density.value_and_gradient(x)
+    if density.has_gradient:
+        return density.value_and_gradient(x)
+    value, cost = density.value(x)
+    return value, jnp.zeros_like(x), cost

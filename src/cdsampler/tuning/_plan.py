@@ -13,7 +13,7 @@ import numpy as np
 from cdsampler.charts import AffineChart
 from cdsampler.errors import InvalidInputError
 from cdsampler.interpolants import Linear, geometric_times
-from cdsampler.kernels import HMC, MALA, AbstractKernel
+from cdsampler.kernels import HMC, MALA, AbstractKernel, RandomWalk
 from cdsampler.paths import AbstractReference, GaussianReference, MixtureReference
 from cdsampler.samplers import CDS, NRPT, AbstractSampler, LocalChain, constant_step_variances
 from cdsampler.tuning._checks import Checks
@@ -72,7 +72,7 @@ class Plan:
     rejection : ndarray, shape (n_replicas - 1,)
         As the pilot measured it.
     kernel : str
-        "mala" or "hmc".
+        "mala", "hmc", or "rwm" (random walk) for densities without a gradient.
     num_integration_steps : int
         Leapfrog steps of HMC.
     smallest_step : float
@@ -167,16 +167,20 @@ class Plan:
     def local_kernel(self) -> AbstractKernel:
         """Return the kernel of stage 1."""
         steps = jnp.asarray(self.step_sizes if self.starts is None else self.step_sizes[-1])
+        if self.kernel == "rwm":
+            return RandomWalk(steps)
         return MALA(steps) if self.kernel == "mala" else HMC(steps, self.num_integration_steps, self.smallest_step)
 
     def sampler(self) -> AbstractSampler:
-        """Return the sampler in chart coordinates: tempering, then the Metropolised SDE; or local chains alone."""
+        """Return the sampler in chart coordinates: tempering, then the Metropolised SDE; or either alone."""
         if self.starts is not None:
             return LocalChain(self.local_kernel())
         reference: AbstractReference = GaussianReference(self.width * self.t0)
         if self.mixture is not None:
             reference = MixtureReference(**self.mixture)
         stage1 = NRPT(reference, self.betas, self.local_kernel())
+        if self.n_transport == 0:
+            return stage1
         times = geometric_times(self.t0, self.n_transport)
         variances = constant_step_variances(Linear(), times, self.transport_step)
         return CDS(stage1, times, variances, integrator="metropolis")
@@ -212,7 +216,11 @@ class Plan:
 
     def table(self) -> list[tuple[str, str]]:
         """Return the plan as rows of name and text."""
-        kernel = "MALA" if self.kernel == "mala" else f"HMC with {self.num_integration_steps} leapfrog steps"
+        kernel = {
+            "mala": "MALA",
+            "hmc": f"HMC with {self.num_integration_steps} leapfrog steps",
+            "rwm": "random walk, since there is no gradient",
+        }[self.kernel]
         if self.smallest_step < 1:
             kernel += f" of random size (from {self.smallest_step:g} of the step)"
         scales = np.sqrt(np.sum(self.scale_tril**2, axis=1))
@@ -226,9 +234,14 @@ class Plan:
                 f"every {1 / max(self.restart_rate, 1e-9):.1f} steps, {self.evaluations_per_restart:.1f} evaluations",
             ),
             ("burn-in and thinning", f"{self.burn_in} and {self.thinning} steps of stage 1"),
-            ("stage 2", f"{self.n_transport} Metropolised SDE steps of Langevin time {self.transport_step:.3g}"),
+            ("stage 2", self._transport_row()),
             ("tuning", f"{self.tuning_evaluations:,} evaluations in {len(self.rounds)} rounds"),
         ]
+
+    def _transport_row(self) -> str:
+        if self.n_transport == 0:
+            return "none"
+        return f"{self.n_transport} Metropolised SDE steps of Langevin time {self.transport_step:.3g}"
 
     def _tempering_rows(self) -> list[tuple[str, str]]:
         reference = f"Gaussian, standard deviation {self.width:.3g} (in units of the preconditioner)"

@@ -90,7 +90,7 @@ def start_chains(
     if positions is None:
         return states
     n_moved = positions.shape[0]
-    points, costs = jax.vmap(lambda y, z: stage.path(density, z).evaluate(y))(positions, anchors[-n_moved:])
+    points, costs = jax.vmap(lambda y, z: stage.path(density, z).evaluate_available(y))(positions, anchors[-n_moved:])
 
     def place(old: Array, new: Array) -> Array:
         return old.at[-n_moved:].set(jnp.broadcast_to(new[:, None], (n_moved, nrpt.n_replicas, *new.shape[1:])))
