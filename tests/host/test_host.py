@@ -1,7 +1,6 @@
 """Densities computed by Python code: counts, errors, time limits, workers."""
 
-import math
-import os
+import importlib
 import time
 from typing import Any
 
@@ -13,9 +12,6 @@ import pytest
 import cdsampler as cds
 from cdsampler.host import _workers
 from cdsampler.host._errors import HostError
-
-# Functions for processes must be importable, and test modules aren't packages: these are, wherever tests run.
-IMPORTABLE = math.fsum
 
 
 def gaussian(x: np.ndarray) -> float:
@@ -133,20 +129,32 @@ def test_threads_work_side_by_side():
     assert 1 < max(most) <= 4
 
 
-def test_processes_compute_and_one_that_dies_is_named():
-    density = cds.HostLogDensity(IMPORTABLE, 2, workers=2, executor="processes")
+IN_A_MODULE = """
+import os, time
+
+def total(x):
+    if x[0] == 7:
+        os._exit(3)
+    if x[0] == 8:
+        time.sleep(60)
+    return float(sum(x))
+"""
+
+
+def test_processes_compute_and_one_that_dies_or_hangs_is_named(tmp_path, monkeypatch):
+    (tmp_path / "host_functions_of_a_test.py").write_text(IN_A_MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    total = importlib.import_module("host_functions_of_a_test").total
+    density = cds.HostLogDensity(total, 2, workers=2, executor="processes")
     points = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     np.testing.assert_allclose(density.function(points)[0], points.sum(axis=1))
-    dying = cds.HostLogDensity(_exit, 1, executor="processes")
-    with pytest.raises(HostError, match="died with exit code"):
-        dying.function(np.zeros((1, 1)))
-    hanging = cds.HostLogDensity(_sleep, 1, executor="processes", timeout=0.5, on_error="reject")
-    np.testing.assert_array_equal(hanging.function(np.full((1, 1), 100.0))[0], [np.nan])
-
-
-# os._exit and time.sleep take a number; these stand for them, with an array of one.
-_exit = np.frompyfunc(os._exit, 1, 1)
-_sleep = np.frompyfunc(time.sleep, 1, 1)
+    with pytest.raises(HostError, match="died with exit code 3"):
+        density.function(np.array([[7.0, 0.0]]))
+    # The dead one was replaced.
+    np.testing.assert_allclose(density.function(points)[0], points.sum(axis=1))
+    hanging = cds.HostLogDensity(total, 1, executor="processes", timeout=1.0, on_error="reject")
+    hanging.function(np.zeros((1, 1)))
+    np.testing.assert_array_equal(hanging.function(np.array([[8.0], [1.0]]))[0], [np.nan, 1.0])
 
 
 def test_a_function_for_processes_must_be_importable():

@@ -91,8 +91,6 @@ def test_sample_takes_a_structure_and_gives_its_names_back():
     error = np.sqrt(2 / result.ess.min())
     assert draws["scale"].mean() == pytest.approx(2, abs=4 * error)
     assert draws["scale"].min() > 0
-    assert result.log_z is not None
-    assert result.log_z[0] == pytest.approx(2 * np.log(2 * np.pi), abs=4 * result.log_z[1] + 0.02)
     data = result.to_inference_data()
     assert set(data.posterior.data_vars) == {"loc", "scale", "w"}
     assert "w[2]" in result.summary()

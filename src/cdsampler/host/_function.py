@@ -134,7 +134,8 @@ class HostFunction:
 
     def _array(self, what: str, given: Any, shape: tuple[int, ...]) -> np.ndarray:
         try:
-            array = np.asarray(given, dtype=np.float64)
+            # NumPy makes NaN of None, which a function without a return statement returns.
+            array = np.asarray("nothing" if given is None else given, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise HostError(DensityError(f"The {what} must be a real number, got {_shown(given)}.")) from error
         if array.size != np.prod(shape):

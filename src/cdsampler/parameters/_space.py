@@ -138,9 +138,7 @@ def _unconstrained(label: str, parameter: Parameter, given: Any) -> np.ndarray:
 
 
 def _is_leaf(given: Any) -> bool:
-    return isinstance(given, Parameter) or (
-        isinstance(given, tuple) and not hasattr(given, "_fields") and all(isinstance(n, int) for n in given)
-    )
+    return isinstance(given, Parameter) or _is_array_like(given)
 
 
 def _is_array_like(given: Any) -> bool:

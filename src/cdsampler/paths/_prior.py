@@ -1,9 +1,11 @@
 from collections.abc import Callable
 from typing import ClassVar
 
+import equinox as eqx
 import jax
 
 from cdsampler._typing import Position, PRNGKey, Scalar
+from cdsampler.charts import AbstractChart
 from cdsampler.errors import InvalidInputError
 from cdsampler.paths._reference import AbstractReference
 
@@ -45,3 +47,25 @@ class PriorReference(AbstractReference):
     def sample(self, rng_key: PRNGKey, anchor: Position) -> Position:
         """Draw one independent sample."""
         return self.draw(rng_key).astype(anchor.dtype)
+
+    def seen_through(self, chart: AbstractChart) -> "PriorReference":
+        """Return the same distribution in a chart's coordinates."""
+        return PriorReference(_LogDensityInChart(self.log_density, chart), _DrawInChart(self.draw, chart))
+
+
+class _LogDensityInChart(eqx.Module):
+    # Modules rather than closures, so that equal charts share compiled programs.
+    log_density: Callable[[Position], Scalar]
+    chart: AbstractChart
+
+    def __call__(self, position: Position) -> Scalar:
+        y, log_det = self.chart.to_target(position)
+        return self.log_density(y) + log_det
+
+
+class _DrawInChart(eqx.Module):
+    draw: Callable[[PRNGKey], Position]
+    chart: AbstractChart
+
+    def __call__(self, rng_key: PRNGKey) -> Position:
+        return self.chart.to_chart(self.draw(rng_key))

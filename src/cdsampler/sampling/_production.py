@@ -11,6 +11,7 @@ import numpy as np
 from cdsampler.charts import TransformedLogDensity
 from cdsampler.density import AbstractLogDensity, Evaluations, coordinate_names
 from cdsampler.errors import InvalidInputError
+from cdsampler.paths import PriorReference
 from cdsampler.samplers import AbstractSampler, Harvest
 from cdsampler.sampling._result import Result
 from cdsampler.sampling._run import Progress, grouping, harvest_cost, run
@@ -31,6 +32,8 @@ class Production:
     ----------
     density
         Target.
+    prior
+        Of its model, for plans that use it.
     n_samples
     tuning
         What the plan has cost.
@@ -41,6 +44,7 @@ class Production:
     def __init__(
         self,
         density: AbstractLogDensity,
+        prior: PriorReference | None,
         n_samples: int,
         tuning: Evaluations,
         *,
@@ -51,6 +55,7 @@ class Production:
         on_progress: Callable[[Progress], None] | None,
     ):
         self._density = density
+        self._prior = prior
         self._tuning = tuning
         self._budget = budget
         self._left = None if max_evaluations is None else max_evaluations - int(tuning.count)
@@ -86,7 +91,10 @@ class Production:
 
     def _once(self, plan: Plan, seed: int) -> Result:
         seen = TransformedLogDensity(self._density, plan.chart())
-        sampler, harvest, shortage = _allocated(plan, seen, self._n_chains, self._n_draws, self._budget, self._left)
+        tuned = plan.sampler(self._prior)
+        sampler, harvest, shortage = _allocated(
+            plan, tuned, seen, self._n_chains, self._n_draws, self._budget, self._left
+        )
         self._made = 0
         made = run(
             sampler,
@@ -137,10 +145,15 @@ def n_chains_for(n_samples: int) -> int:
 
 
 def _allocated(
-    plan: Plan, seen: AbstractLogDensity, n_chains: int, n_draws: int, budget: int | None, left: int | None
+    plan: Plan,
+    sampler: AbstractSampler,
+    seen: AbstractLogDensity,
+    n_chains: int,
+    n_draws: int,
+    budget: int | None,
+    left: int | None,
 ) -> tuple[AbstractSampler, Harvest, list[RunWarning]]:
     """Return the sampler with its steps set, the spacing of draws, and a warning if the budget falls short."""
-    sampler = plan.sampler()
     if n_draws == 1 and budget is not None:
         sampler = sampler.with_budget(budget)
         burn_in, thinning = int(sampler.stages()[0].n_steps), 0

@@ -102,6 +102,7 @@ def sample(
     """
     model = _model(log_density, dim, params, names, value_and_grad)
     density = model.density if model is not None else _density(log_density, dim, names, value_and_grad)
+    prior = None if model is None else model.prior
     check_counts(n_samples, seed, chunk_size)
     _check(n_samples, scale, independent, budget, max_evaluations, reference_scale, replicas)
     if plan is not None and any(given is not None for given in (start, anchor, reference_scale, replicas)):
@@ -119,6 +120,7 @@ def sample(
             reference_scale=reference_scale,
             n_replicas=replicas,
             max_evaluations=max_evaluations,
+            prior=prior,
             on_round=on_round,
         )
         tuning = _charged(plan)
@@ -126,6 +128,7 @@ def sample(
         raise InvalidInputError(f"The plan is for {plan.dim} dimensions and the density has {density.dim}.")
     production = Production(
         density,
+        prior,
         n_samples,
         tuning,
         independent=independent,

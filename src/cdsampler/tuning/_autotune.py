@@ -9,9 +9,9 @@ from cdsampler.charts import AffineChart, TransformedLogDensity
 from cdsampler.density import AbstractLogDensity
 from cdsampler.errors import InvalidInputError
 from cdsampler.kernels import HMC, MALA, AbstractKernel, RandomWalk
-from cdsampler.paths import GaussianReference, equal_rejection_schedule
+from cdsampler.paths import AbstractReference, GaussianReference, PriorReference, equal_rejection_schedule
 from cdsampler.tuning._account import Account
-from cdsampler.tuning._annealing import anneal
+from cdsampler.tuning._annealing import Annealed, anneal
 from cdsampler.tuning._basins import evaluate_all
 from cdsampler.tuning._checks import take_checks
 from cdsampler.tuning._draws import Draws
@@ -19,12 +19,12 @@ from cdsampler.tuning._first_look import find_anchor, first_look
 from cdsampler.tuning._fit import MixtureFit, fit_mixture
 from cdsampler.tuning._freezing import frozen, frozen_local
 from cdsampler.tuning._learning import learn
-from cdsampler.tuning._local import LocalTrial, try_jittered, try_local
+from cdsampler.tuning._local import LocalTrial, is_long, try_jittered, try_local
 from cdsampler.tuning._plan import Plan, RoundSummary
 from cdsampler.tuning._rounds import interpolated_steps
 from cdsampler.tuning._scan import scan
 from cdsampler.tuning._slowness import SLOW, local_autocorrelation
-from cdsampler.tuning._survey import Survey, survey
+from cdsampler.tuning._survey import Survey, anneal_from_prior, survey
 from cdsampler.tuning._tempering import (
     Ladder,
     PilotGroup,
@@ -52,6 +52,7 @@ def make_plan(
     reference_scale: float | None = None,
     n_replicas: int | None = None,
     max_evaluations: int | None = None,
+    prior: PriorReference | None = None,
     on_round: Callable[[RoundSummary], None] = lambda summary: None,
 ) -> Plan:
     """Choose everything that a production run needs, on a pilot group of chains, and freeze it.
@@ -74,6 +75,8 @@ def make_plan(
         Default chosen.
     max_evaluations
         Limit for the whole job; tuning stays within two fifths of it.
+    prior
+        Of the model, where it can be sampled: a further reference, which is used if it makes restarts cheapest.
     on_round
         Called after each round of tempering.
 
@@ -96,16 +99,20 @@ def make_plan(
     rng = np.random.default_rng(np.asarray(jax.random.key_data(keys[2])))
     key_mode, key_survey = jax.random.split(keys[0])
     kernel: AbstractKernel = MALA(1.0) if density.has_gradient else RandomWalk(1.0)
-    ridge = None
-    centre = find_anchor(density, start, scale, key_mode, account) if anchor is None else anchor
+    ridge, from_prior = None, None
+    centre = find_anchor(density, start, scale, key_mode, account, prior) if anchor is None else anchor
     if reference_scale is None:
         look = first_look(density, centre, key_survey, account, scale=scale, effort=effort)
-        if n_replicas is None:
-            local = try_local(density, look, jax.random.fold_in(keys[1], 2**31), account, on_round)
-            if local is not None:
-                return frozen_local(density, look, local, account)
-        ridge = try_jittered(density, look, jax.random.fold_in(keys[1], 2**31 + 1), account, on_round)
-        found = survey(look, key_survey, account, effort=effort)
+        if prior is not None:
+            from_prior = anneal_from_prior(look, prior, jax.random.fold_in(key_survey, 2**31), account, effort)
+        # Where the way from the prior is short, it doesn't matter how long those from wide Gaussians are.
+        if from_prior is None or is_long(len(from_prior.betas)):
+            if n_replicas is None:
+                local = try_local(density, look, jax.random.fold_in(keys[1], 2**31), account, on_round)
+                if local is not None:
+                    return frozen_local(density, look, local, account)
+            ridge = try_jittered(density, look, jax.random.fold_in(keys[1], 2**31 + 1), account, on_round)
+        found = survey(look, key_survey, account, effort=effort, from_prior=from_prior)
         if ridge is not None:
             found, kernel = _with_ridge(found, ridge, account), ridge.kernel
     else:
@@ -115,7 +122,7 @@ def make_plan(
         found.density, found.centre, keys[1], account, n_chains=n_chains, n_replicas=n_replicas, on_round=on_round
     )
     draws, surprise, learned = found.draws, 0.0, None
-    wide = _wide_ladder(found, n_replicas)
+    wide = _wide_ladder(found, n_replicas, prior)
     if not isinstance(kernel, MALA):
         wide = _with_lengths(wide)
     if reference_scale is None:
@@ -190,14 +197,22 @@ def _forced(
     return Survey(chart, seen, origin, 1.0, annealed, draws, fit, unseen=0.0, is_bounded=wider.is_bounded)
 
 
-def _wide_ladder(found: Survey, n_replicas: int | None) -> Ladder:
-    """Return the ladder of the Gaussian reference, with the schedule that the annealing measured for free."""
-    reference = GaussianReference(found.width)
+def _wide_ladder(found: Survey, n_replicas: int | None, prior: PriorReference | None) -> Ladder:
+    """Return the ladder of the Gaussian reference or, if swaps from it are fewer, of the prior."""
+    gaussian = GaussianReference(found.width)
+    if prior is not None and found.from_prior is not None:
+        own = _annealed_ladder(prior.seen_through(found.chart), found.from_prior, n_replicas)
+        if found.annealed is None or found.from_prior.rejection.sum() <= found.annealed.rejection.sum():
+            return own
     if found.annealed is None:
         n = n_replicas or 8
         step = found.density.dim ** (-1 / 3)
-        return Ladder(reference, None, np.linspace(0, 1, n), np.full(n, step), np.full(n - 1, 0.5))
-    annealed = found.annealed
+        return Ladder(gaussian, None, np.linspace(0, 1, n), np.full(n, step), np.full(n - 1, 0.5))
+    return _annealed_ladder(gaussian, found.annealed, n_replicas)
+
+
+def _annealed_ladder(reference: AbstractReference, annealed: Annealed, n_replicas: int | None) -> Ladder:
+    """Return the ladder with the schedule that an annealing measured for free."""
     barrier = float(annealed.rejection.sum())
     n = n_replicas or cheapest_count(barrier)
     betas = equal_rejection_schedule(annealed.betas, annealed.rejection, n)

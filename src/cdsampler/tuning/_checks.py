@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cdsampler.density import AbstractLogDensity
+from cdsampler.paths import GaussianReference
 from cdsampler.tuning._agreement import energy_test
 from cdsampler.tuning._draws import Draws
 
@@ -95,9 +96,9 @@ def take_checks(
     cold, log_density = measured.cold.reshape(-1, density.dim), measured.cold_log_density.reshape(-1)
     n = verified.n_from_reference
     cover = distance = float("nan")
-    if ladder.fit is None:
+    if isinstance(ladder.reference, GaussianReference):
         cover, distance = _reference_cover(cold, log_density, found)
-    else:
+    elif ladder.fit is not None:
         surprise = max(surprise, ladder.fit.wide_share(np.unique(cold, axis=0)))
     _, p = energy_test(chains[:n], chains[n:], rng)
     moved = np.ptp(measured.cold, axis=0).max(axis=1) > 0

@@ -10,6 +10,7 @@ from cdsampler._typing import PRNGKey
 from cdsampler.charts import AffineChart, TransformedLogDensity
 from cdsampler.density import AbstractLogDensity, check_bounded
 from cdsampler.errors import DensityError
+from cdsampler.paths import PriorReference
 from cdsampler.tuning._account import Account
 from cdsampler.tuning._annealing import local_chains
 from cdsampler.tuning._basins import climb, evaluate_all, find_basins
@@ -96,7 +97,12 @@ def first_look(
 
 
 def find_anchor(
-    density: AbstractLogDensity, start: np.ndarray | None, scale: float, rng_key: PRNGKey, account: Account
+    density: AbstractLogDensity,
+    start: np.ndarray | None,
+    scale: float,
+    rng_key: PRNGKey,
+    account: Account,
+    prior: PriorReference | None = None,
 ) -> np.ndarray:
     """Climb to a mode.
 
@@ -106,30 +112,41 @@ def find_anchor(
         Target.
     start : ndarray, shape (dim,), optional
         By default the origin or, if the density isn't finite there or its gradient is zero, the best of the origin and
-        127 draws of `N(0, scale² I)`.
+        127 draws of `N(0, scale² I)`. With a prior, the best of 128 draws of it.
     scale
         See `start`.
     rng_key
     account
         Charged for every evaluation.
+    prior
+        Where it might start.
 
     Raises
     ------
     DensityError
         The log density is not finite at any start, or plus infinity somewhere.
     """
-    return climb(density, _starting_point(density, start, scale, rng_key, account), account).position
+    return climb(density, _starting_point(density, start, scale, rng_key, account, prior), account).position
 
 
 def _starting_point(
-    density: AbstractLogDensity, start: np.ndarray | None, scale: float, rng_key: PRNGKey, account: Account
+    density: AbstractLogDensity,
+    start: np.ndarray | None,
+    scale: float,
+    rng_key: PRNGKey,
+    account: Account,
+    prior: PriorReference | None,
 ) -> np.ndarray:
     if start is not None:
         return np.asarray(start, dtype=np.float64)
     origin = jnp.zeros((1, density.dim), density.dtype)
     normal = scale * jax.random.normal(rng_key, (127, density.dim), density.dtype)
+    places, where = (origin, normal), f"at the origin nor at any of 127 draws of N(0, {scale:g}² I)"
+    if prior is not None:
+        draws = jax.vmap(prior.draw)(jax.random.split(rng_key, 128)).astype(density.dtype)
+        places, where = (draws, normal), f"at any of 128 draws of the prior nor at 127 of N(0, {scale:g}² I)"
     best = (-np.inf, np.zeros(density.dim))
-    for candidates in (origin, normal):
+    for candidates in places:
         points, cost = evaluate_all(density, candidates)
         account.charge(cost)
         check_bounded(cost, points)
@@ -138,13 +155,13 @@ def _starting_point(
         if values[index] > best[0]:
             best = (values[index], np.asarray(candidates[index], dtype=np.float64))
         # A search can't leave a point of zero gradient, which the origin may be by symmetry without being a mode.
-        if np.isfinite(best[0]) and density.has_gradient and np.any(np.asarray(points.target.gradient[0]) != 0):
+        is_movable = density.has_gradient and np.any(np.asarray(points.target.gradient[index]) != 0)
+        if np.isfinite(best[0]) and (is_movable or prior is not None):
             break
     if np.isfinite(best[0]):
         return best[1]
     raise DensityError(
-        f"The log density (or its gradient) is not finite at the origin nor at any of 127 draws of N(0, {scale:g}² I): "
-        "give a start inside the support, or another scale."
+        f"The log density (or its gradient) is not finite {where}: give a start inside the support, or another scale."
     )
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from cdsampler.density import AbstractLogDensity, coordinate_names
 from cdsampler.kernels import HMC, MALA, AbstractKernel, RandomWalk
+from cdsampler.paths import PriorReference
 from cdsampler.tuning._account import Account
 from cdsampler.tuning._checks import Checks
 from cdsampler.tuning._first_look import FirstLook
@@ -58,6 +59,7 @@ def frozen_local(density: AbstractLogDensity, look: FirstLook, local: LocalTrial
         centre=np.zeros(density.dim),
         width=1.0,
         mixture=None,
+        uses_prior=False,
         betas=np.ones(1),
         step_sizes=np.asarray([local.kernel.step_size], dtype=np.float64),
         rejection=np.zeros(0),
@@ -111,6 +113,7 @@ def frozen(
         centre=found.centre,
         width=float(found.width),
         mixture=None if ladder.fit is None else mixture_of(ladder.fit),
+        uses_prior=isinstance(ladder.reference, PriorReference),
         betas=ladder.betas,
         step_sizes=measured.step_sizes,
         rejection=measured.rejection,

@@ -151,7 +151,11 @@ def try_jittered(
     density, look, rng_key, account, on_round
         As for `try_local`.
     """
-    if not (density.has_gradient and _is_long(look)) or len(look.scanned.positions) == 0 or len(look.basins) > 0:
+    if (
+        not (density.has_gradient and is_long(look.scanned.n_temperatures))
+        or len(look.scanned.positions) == 0
+        or len(look.basins) > 0
+    ):
         return None
     end = int(account.spent.count) + JITTERED_SHARE * account.left
     if int(account.spent.count) + N_CHAINS * JITTERED * (_trial_length(JITTERED) + 2 * FIRST_ROUND) > end:
@@ -170,11 +174,12 @@ def try_jittered(
 def _is_slow(look: FirstLook) -> bool:
     """Return whether MALA takes long to forget where it was, or annealing took many temperatures."""
     jump = 2 * look.scanned.step_size * MALA.target_acceptance * look.density.dim
-    return _is_long(look) or local_autocorrelation(jump, look.fit().local_variance()) > VERY_SLOW
+    return is_long(look.scanned.n_temperatures) or local_autocorrelation(jump, look.fit().local_variance()) > VERY_SLOW
 
 
-def _is_long(look: FirstLook) -> bool:
-    return look.scanned.n_temperatures > MANY_TEMPERATURES
+def is_long(n_temperatures: int) -> bool:
+    """Return whether annealing took so many temperatures that other ways are worth a trial."""
+    return n_temperatures > MANY_TEMPERATURES
 
 
 def _n_from_basins(look: FirstLook) -> int:

@@ -14,11 +14,11 @@ from cdsampler.charts import AffineChart
 from cdsampler.errors import InvalidInputError
 from cdsampler.interpolants import Linear, geometric_times
 from cdsampler.kernels import HMC, MALA, AbstractKernel, RandomWalk
-from cdsampler.paths import AbstractReference, GaussianReference, MixtureReference
+from cdsampler.paths import AbstractReference, GaussianReference, MixtureReference, PriorReference
 from cdsampler.samplers import CDS, NRPT, AbstractSampler, LocalChain, constant_step_variances
 from cdsampler.tuning._checks import Checks
 
-FORMAT = 5
+FORMAT = 6
 
 
 class RoundSummary(NamedTuple):
@@ -67,7 +67,9 @@ class Plan:
     width : float
         Its standard deviation; 1/t0.
     mixture : dict of ndarray, or None
-        Means, Cholesky factors, labels and weights of a learned reference; None for the Gaussian one.
+        Means, Cholesky factors, labels and weights of a learned reference; None for others.
+    uses_prior : bool
+        The reference is the model's prior, which `sampler` then needs.
     betas, step_sizes : ndarray, shape (n_replicas,)
     rejection : ndarray, shape (n_replicas - 1,)
         As the pilot measured it.
@@ -104,6 +106,7 @@ class Plan:
     centre: np.ndarray
     width: float
     mixture: Mapping[str, np.ndarray] | None
+    uses_prior: bool
     betas: np.ndarray
     step_sizes: np.ndarray
     rejection: np.ndarray
@@ -134,9 +137,11 @@ class Plan:
 
     @property
     def kind_of_reference(self) -> str:
-        """Return "gaussian", "mixture", or "none" without tempering."""
+        """Return "gaussian", "mixture", "prior", or "none" without tempering."""
         if self.starts is not None:
             return "none"
+        if self.uses_prior:
+            return "prior"
         return "gaussian" if self.mixture is None else "mixture"
 
     @property
@@ -152,7 +157,7 @@ class Plan:
     @property
     def evaluations_per_restart(self) -> float:
         """Stage-1 evaluations for each restart, as the pilot measured them; infinite if there was none."""
-        cost = self.sampler().stages()[0].cost_step()
+        cost = self._sampler(GaussianReference(1.0)).stages()[0].cost_step()
         return cost / self.restart_rate if self.restart_rate > 0 else float("inf")
 
     @property
@@ -171,13 +176,31 @@ class Plan:
             return RandomWalk(steps)
         return MALA(steps) if self.kernel == "mala" else HMC(steps, self.num_integration_steps, self.smallest_step)
 
-    def sampler(self) -> AbstractSampler:
-        """Return the sampler in chart coordinates: tempering, then the Metropolised SDE; or either alone."""
+    def sampler(self, prior: PriorReference | None = None) -> AbstractSampler:
+        """Return the sampler in chart coordinates: tempering, then the Metropolised SDE; or either alone.
+
+        Parameters
+        ----------
+        prior
+            Of the model, in the target's coordinates; needed by plans that use it.
+
+        Raises
+        ------
+        InvalidInputError
+            The plan uses a prior and there is none.
+        """
+        if self.uses_prior and prior is None:
+            raise InvalidInputError("The plan's reference is the model's prior: give it the model it was made for.")
+        reference: AbstractReference = GaussianReference(self.width * self.t0)
+        if self.uses_prior and prior is not None:
+            reference = prior.seen_through(self.chart())
+        elif self.mixture is not None:
+            reference = MixtureReference(**self.mixture)
+        return self._sampler(reference)
+
+    def _sampler(self, reference: AbstractReference) -> AbstractSampler:
         if self.starts is not None:
             return LocalChain(self.local_kernel())
-        reference: AbstractReference = GaussianReference(self.width * self.t0)
-        if self.mixture is not None:
-            reference = MixtureReference(**self.mixture)
         stage1 = NRPT(reference, self.betas, self.local_kernel())
         if self.n_transport == 0:
             return stage1
@@ -209,7 +232,9 @@ class Plan:
             raise InvalidInputError(f"{path} is not a plan of format {FORMAT}: save it again with this version.")
         try:
             plan = cls(**_restored(fields))
-            plan.sampler()
+            plan._sampler(GaussianReference(1.0))
+            if plan.mixture is not None:
+                MixtureReference(**plan.mixture)
         except (TypeError, KeyError, ValueError, IndexError) as error:
             raise InvalidInputError(f"{path} is not a valid plan: {error}") from error
         return plan
@@ -245,7 +270,9 @@ class Plan:
 
     def _tempering_rows(self) -> list[tuple[str, str]]:
         reference = f"Gaussian, standard deviation {self.width:.3g} (in units of the preconditioner)"
-        if self.mixture is not None:
+        if self.uses_prior:
+            reference = "the model's prior"
+        elif self.mixture is not None:
             reference = f"mixture of {len(self.mixture['means'])} Gaussians learned from the pilot"
         return [
             ("reference", reference),

@@ -8,8 +8,9 @@ import numpy as np
 from cdsampler._typing import PRNGKey
 from cdsampler.charts import AffineChart, TransformedLogDensity
 from cdsampler.density import AbstractLogDensity
+from cdsampler.paths import PriorReference
 from cdsampler.tuning._account import Account
-from cdsampler.tuning._annealing import Annealed
+from cdsampler.tuning._annealing import Annealed, anneal
 from cdsampler.tuning._basins import climb
 from cdsampler.tuning._draws import Draws
 from cdsampler.tuning._first_look import FirstLook, around
@@ -51,6 +52,8 @@ class Survey(NamedTuple):
         False if the draws kept spreading with the reference: the target may be improper.
     n_basins : int
         How many groups of draws, the last ones, are of basins that annealing doesn't reach.
+    from_prior : Annealed or None
+        An annealing from the prior, if there is one.
     """
 
     chart: AffineChart
@@ -63,6 +66,7 @@ class Survey(NamedTuple):
     unseen: float
     is_bounded: bool
     n_basins: int = 0
+    from_prior: Annealed | None = None
 
 
 def survey(
@@ -71,6 +75,7 @@ def survey(
     account: Account,
     *,
     effort: float = 1.0,
+    from_prior: Annealed | None = None,
 ) -> Survey:
     """Anneal chains from a reference that covers what the first look found, until nothing new turns up.
 
@@ -84,6 +89,8 @@ def survey(
         Charged for every evaluation.
     effort
         Factor on the numbers of chains.
+    from_prior
+        Chains annealed from the prior, whose ends join the draws.
 
     Raises
     ------
@@ -117,12 +124,61 @@ def survey(
         if unseen <= UNSEEN:
             break
         n_chains *= 2
+    if from_prior is not None:
+        found = unstuck(from_prior)
+        draws = draws.joined(found.positions, found.log_density, np.arange(len(found.positions)), -1, found.roughness)
     draws = _around_striking(seen, draws, keys[3], account, effort)
     for number, basin in enumerate(look.basins):
         key = jax.random.fold_in(keys[3], 999 + number)
         draws = around(seen, basin, int(draws.groups.max()) + 1, key, account, effort, draws, IN_BASINS)
     fit = fit_mixture(draws.positions, draws.chains, centre, width, rng, groups=draws.groups)
-    return Survey(chart, seen, centre, width, annealed, draws, fit, unseen, scanned.is_bounded, len(look.basins))
+    return Survey(
+        chart,
+        seen,
+        centre,
+        width,
+        annealed,
+        draws,
+        fit,
+        unseen,
+        scanned.is_bounded,
+        n_basins=len(look.basins),
+        from_prior=from_prior,
+    )
+
+
+def anneal_from_prior(
+    look: FirstLook, prior: PriorReference, rng_key: PRNGKey, account: Account, effort: float = 1.0
+) -> Annealed | None:
+    """Anneal a batch from the prior; None if that is too dear or no draw meets the support.
+
+    Parameters
+    ----------
+    look
+        The first look.
+    prior
+        In the target's coordinates.
+    rng_key
+    account
+        Charged for every evaluation.
+    effort
+        Factor on the number of chains.
+    """
+    n_chains = max(int(effort * N_EXPLORE), 16)
+    if not account.affords(30 * n_chains):
+        return None
+    dim = look.density.dim
+    found = anneal(
+        look.density,
+        prior.seen_through(look.chart),
+        np.zeros(dim),
+        rng_key,
+        n_chains=n_chains,
+        step_size=dim ** (-1 / 3),
+        max_evaluations=account.share(0.5),
+    )
+    account.charge(found.evaluations)
+    return found if len(found.positions) else None
 
 
 def _around_striking(
