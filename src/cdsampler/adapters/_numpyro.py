@@ -69,7 +69,7 @@ def from_numpyro(model: Callable[..., Any], *args: Any, seed: int = 0, **kwargs:
         return np.asarray(ravel_pytree(util.unconstrain_fn(model, args, kwargs, chosen))[0], dtype=np.float64)
 
     density = LogDensity(log_density, flat.size, names=_names(example))
-    return Model(density, variables, unconstrain, _prior(model, args, kwargs, example, unravel))
+    return Model(density, variables, unconstrain, _prior(model, args, kwargs, info.model_trace, example, unravel))
 
 
 def _names(example: Mapping[str, Any]) -> tuple[str, ...]:
@@ -85,6 +85,7 @@ def _prior(
     model: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
+    trace: Mapping[str, Any],
     example: Mapping[str, Any],
     unravel: Callable[[Array], Any],
 ) -> PriorReference | None:
@@ -93,19 +94,18 @@ def _prior(
     from numpyro.distributions import biject_to
     from numpyro.infer import util
 
-    def is_observed(site: Mapping[str, Any]) -> bool:
-        return site["type"] == "sample" and site["is_observed"]
-
-    # Without the observed sites, factors among them, what is left of the joint density is the prior.
-    latent = handlers.block(model, hide_fn=is_observed)
+    # Without the observed sites, factors among them, what is left of the joint density is the prior. By name, since
+    # NumPyro adds Jacobians as factors of its own.
+    observed = [name for name, site in trace.items() if site["type"] == "sample" and site["is_observed"]]
+    latent = handlers.block(model, hide=observed)
 
     def log_density(position: Position) -> Array:
         return -util.potential_energy(latent, args, kwargs, unravel(position))
 
     def draw(rng_key: PRNGKey) -> Array:
-        trace = handlers.trace(handlers.seed(latent, rng_key)).get_trace(*args, **kwargs)
+        drawn = handlers.trace(handlers.seed(latent, rng_key)).get_trace(*args, **kwargs)
         values = {
-            name: biject_to(trace[name]["fn"].support).inv(trace[name]["value"]).reshape(np.shape(example[name]))
+            name: biject_to(drawn[name]["fn"].support).inv(drawn[name]["value"]).reshape(np.shape(example[name]))
             for name in example
         }
         return ravel_pytree(values)[0]

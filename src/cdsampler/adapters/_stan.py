@@ -103,7 +103,7 @@ def _by_name(names: list[str], rows: np.ndarray) -> dict[str, np.ndarray]:
     found = {base: np.zeros((len(rows), *shape)) for base, shape in shapes.items()}
     for column, name in enumerate(names):
         base, index = _split(name)
-        found[base][(slice(None), *index)] = rows[:, column]
+        found[base][slice(None), *index] = rows[:, column]
     return found
 
 
@@ -114,7 +114,7 @@ def _flat(names: list[str], values: Mapping[str, Any]) -> np.ndarray:
         if base not in values:
             raise InvalidInputError(f"The values lack {base}.")
         try:
-            flat[column] = np.asarray(values[base], dtype=np.float64)[index]  # type: ignore[index]
+            flat[column] = np.asarray(values[base], dtype=np.float64)[index]
         except (IndexError, TypeError, ValueError) as error:
             raise InvalidInputError(f"{base} has no element {name}: {values[base]!r}.") from error
     return flat

@@ -196,7 +196,7 @@ class ProcessDied(RuntimeError):
 
 
 class _Process:
-    """A process that computes the function; started at the first call."""
+    """A process that computes the function; it has started before it gets a task, which starting takes no time of."""
 
     def __init__(self, function: Callable[[Any], Any]):
         # Forking a process that JAX has threads in deadlocks.
@@ -205,19 +205,24 @@ class _Process:
         self._process = context.Process(target=_work, args=(there, function), daemon=True)
         self._process.start()
         there.close()
+        self._ask(None)
 
     def __call__(self, task: Any) -> Any:
+        returned, raised = self._ask(task)
+        if raised is not None:
+            raise raised
+        return returned
+
+    def _ask(self, task: Any) -> Any:
+        """Send a task, or None for a sign of life, and return the answer."""
         try:
             self._here.send(task)
-            returned, raised = self._here.recv()
+            return self._here.recv()
         except (EOFError, OSError) as error:
             self._process.join(timeout=5)
             raise ProcessDied(
                 f"The process that computes the function died with exit code {self._process.exitcode}."
             ) from error
-        if raised is not None:
-            raise raised
-        return returned
 
     def kill(self) -> None:
         self._process.kill()
@@ -227,6 +232,9 @@ def _work(connection: Connection, function: Callable[[Any], Any]) -> None:
     with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
             task = connection.recv()
+            if task is None:
+                connection.send(None)
+                continue
             try:
                 reply: tuple[Any, Exception | None] = (function(task), None)
             except Exception as error:
