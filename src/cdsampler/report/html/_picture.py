@@ -14,6 +14,7 @@ from cdsampler.report.html._markup import escaped
 
 _DPI = 150
 _QUALITY = 80
+_PIXELS = 94  # of the page for an inch of the figure
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Picture:
     figure
         Free of pyplot.
     title
-        Above it on the page.
+        Above it on the page; may be empty.
     text
         What it shows, for those who cannot see it.
     """
@@ -51,9 +52,12 @@ class Picture:
         kind, content = _small(self.png)
         data = base64.b64encode(content).decode("ascii")
         text = escaped(self.text)
+        caption = f"<figcaption>{escaped(self.title)}</figcaption>" if self.title else ""
+        # Letters are of one size in all figures, as far as the page is wide enough.
+        width = round(_PIXELS * self.figure.get_figwidth())
         return (
-            f'<figure><figcaption>{escaped(self.title)}</figcaption><img src="data:image/{kind};base64,{data}" '
-            f'alt="{text}"><p class="small">{text}</p></figure>'
+            f'<figure>{caption}<img src="data:image/{kind};base64,{data}" width="{width}" alt="{text}">'
+            f'<p class="small">{text}</p></figure>'
         )
 
     def save(self, folder: Path) -> list[Path]:
