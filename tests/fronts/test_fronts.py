@@ -159,6 +159,62 @@ def test_hypervolume_ratios_against_the_yardstick(fake):
     assert overall["b"].low == overall["b"].high == pytest.approx(overall["b"].value)
 
 
+def run(fake, label, budget, multiple, seed=0):
+    """A run whose error is a multiple of its floor, 0.5."""
+    return fake.record(label=label, budget=budget, seed=seed, values={"wasserstein_2": 0.5 * multiple})
+
+
+def overall(ratios):
+    return {ratio.label: ratio.value for ratio in ratios if (ratio.task, ratio.metric) == ("all", "all")}
+
+
+def test_luck_below_the_floor_counts_for_nothing(fake):
+    # Both reach the floor at the same cost, and one is lucky there.
+    records = [run(fake, "lucky", 100, 10), run(fake, "lucky", 1000, 0.1)]
+    records += [run(fake, "plain", 100, 10), run(fake, "plain", 1000, 1)]
+    cells = analysis.cells_of(records)
+    assert overall(analysis.hypervolume_ratios(cells)) == {"lucky": 1.0, "plain": 1.0}
+    # As the paper has it, errors span two decades by the lucky one, and the other loses half a unit of height.
+    best = area([(0, 1), (1, 0)], (1.1, 1.1))
+    unclipped = overall(analysis.hypervolume_ratios(cells, is_clipped=False))
+    assert unclipped["lucky"] == pytest.approx(1.0)
+    assert unclipped["plain"] == pytest.approx(area([(0, 1), (1, 0.5)], (1.1, 1.1)) / best)
+    lucky, plain = analysis.fronts(cells)
+    assert lucky.errors.tolist() == plain.errors.tolist() == [5.0, 0.5]
+    assert lucky.members[1].error("wasserstein_2") == pytest.approx(0.05)  # as it was, for tables
+    assert analysis.fronts(cells, is_clipped=False)[0].errors.tolist() == pytest.approx([5.0, 0.05])
+
+
+def test_a_point_that_is_only_luckier_is_not_on_the_front(fake):
+    records = [run(fake, "a", 100, 0.9), run(fake, "a", 1000, 0.5)]
+    (front,) = analysis.fronts(analysis.cells_of(records))
+    assert front.costs.tolist() == [97]
+    assert front.high.tolist() == [0.5] * len(front.grid)
+
+
+def test_a_lucky_repeat_makes_up_for_an_unlucky_one(fake):
+    # Means are clipped, not repeats: else every good sampler would seem worse than exact draws.
+    (front,) = analysis.fronts(analysis.cells_of([run(fake, "a", 100, 0.6), run(fake, "a", 100, 1.4, seed=1)]))
+    assert front.errors.tolist() == [0.5]
+    assert front.low.min() == 0.5
+    assert front.high.max() == pytest.approx(0.7)
+
+
+def test_near_the_floor_chance_is_not_blown_up(fake):
+    # One is at the floor, one 10 % above it: nearly as good, although the range between them is all there is.
+    records = [run(fake, "at", 100, 1.0), run(fake, "near", 100, 1.1)]
+    cells = analysis.cells_of(records)
+    height = 1.1 - math.log(1.1) / math.log(1.2)
+    assert overall(analysis.hypervolume_ratios(cells)) == pytest.approx({"at": 1.0, "near": height / 1.1})
+    assert overall(analysis.hypervolume_ratios(cells, is_clipped=False))["near"] == pytest.approx(0.1 / 1.1)
+
+
+def test_without_a_sampler_near_the_floor_nothing_is_clipped(fake):
+    records = [run(fake, "a", 100, 10), run(fake, "a", 1000, 3), run(fake, "b", 100, 20), run(fake, "b", 1000, 2)]
+    cells = analysis.cells_of(records)
+    assert analysis.hypervolume_ratios(cells) == analysis.hypervolume_ratios(cells, is_clipped=False)
+
+
 def test_hypervolume_ratios_average_tasks_then_metrics(fake):
     records = fake.grid()
     ratios = analysis.hypervolume_ratios(analysis.cells_of(records), records)
@@ -181,11 +237,21 @@ def test_what_it_costs_to_come_near_the_floor(fake):
         return [fake.record(label=label, budget=budget, seed=i, values={"wasserstein_2": 0.5 * r}) for i, r in ratios]
 
     records = run("a", 100, [(0, 1.0), (1, 1.6)]) + run("a", 200, [(0, 1.0), (1, 1.3)]) + run("b", 900, [(0, 3.0)])
+    records += [fake.record(label="c", status="failed")]
     reached, missed = analysis.reaches(analysis.cells_of(records))
     assert reached.cost == 197
     assert reached.best == pytest.approx(1.15)
     assert missed.cost is None
     assert missed.best == pytest.approx(3.0)
+    assert reached.is_lasting
+    (lucky,) = analysis.reaches(analysis.cells_of(run("a", 100, [(0, 1.0)]) + run("a", 200, [(0, 1.5)])))
+    assert (lucky.cost, lucky.is_lasting) == (97, False)
+    rows = analysis.tables(records, n_resamples=1)["evaluations_to_floor"]
+    assert {(row["label"], row["status"], row["cost"]) for row in rows if row["accounting"] == "independent"} == {
+        ("a", "reached", 197),
+        ("b", "not reached", None),
+        ("c", "no samples", None),
+    }
     with pytest.raises(InvalidInputError, match="threshold"):
         analysis.reaches([], threshold=0)
 
@@ -200,6 +266,9 @@ def test_tables_are_written_and_read_back(fake, tmp_path):
             parquet = pytest.importorskip("pyarrow.parquet")
             assert parquet.read_table(written[1]).num_rows == len(rows)
     assert {row["accounting"] for row in tables["points"]} == {"independent", "returned"}
+    assert all(row["unclipped"] <= 1 for row in tables["hypervolume_ratios"])
+    done = {name: analysis.analyse_records(fake.grid(), name, n_resamples=3) for name in analysis.ACCOUNTINGS}
+    assert analysis.tables(fake.grid(), done) == tables
     assert not analysis.write_table([], tmp_path, "nothing")
     with pytest.raises(InvalidInputError, match="Row 1"):
         analysis.write_table([{"a": 1}, {"b": 1}], tmp_path, "mixed")

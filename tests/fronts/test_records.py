@@ -32,11 +32,21 @@ def test_of_a_repeated_run_the_last_counts(fake, tmp_path):
     assert [record["status"] for record in read_store(folder).records] == ["ok"]
 
 
-def test_mixed_machines_and_versions_are_noted(fake, tmp_path):
-    records = [fake.record(), fake.record(seed=1, device="gpu", version="0.2.0")]
-    notes = " ".join(read_store(fake.write_store(tmp_path, records, with_samples=False)).notes)
-    assert "2 devices (cpu, gpu)" in notes
-    assert "2 versions of cdsampler (0.1.0, 0.2.0)" in notes
+def test_mixed_machines_and_versions_are_noted_by_name(fake, tmp_path):
+    records = [fake.record(), fake.record(label="mala", device="gpu", version="0.2.0", commit="a" * 40)]
+    records += [fake.record("lj-13", jax_version="0.11")]
+    notes = read_store(fake.write_store(tmp_path, records, with_samples=False)).notes
+    assert len(notes) == 4
+    assert "Runs of 2 devices are compared on gm-2: cpu (2 runs of nrpt); gpu (1 run of mala)." in notes[0]
+    assert "2 versions of cdsampler" in notes[1]
+    assert "0ebdd66 (2 runs of nrpt); aaaaaaaaaa (1 run of mala)" in notes[2]
+    assert "2 versions of JAX, but never on one task: 0.10.2 (2 runs of gm-2); 0.11 (1 run of lj-13)" in notes[3]
+
+
+def test_many_samplers_of_a_mixture_are_counted(fake, tmp_path):
+    records = [fake.record(label=f"s{i}", device="gpu" if i else "cpu") for i in range(10)]
+    (note,) = read_store(fake.write_store(tmp_path, records, with_samples=False)).notes
+    assert "gpu (9 runs of s1, s2, s3, s4, s5, s6 and 3 more)" in note
 
 
 @pytest.mark.parametrize("header", ['{"format": 2}', "[]", "half"])

@@ -1,3 +1,5 @@
+import html
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -37,14 +39,14 @@ def test_the_page_draws_its_plots_without_errors(page, tmp_path):
     done = browse(page, tmp_path, "--dump-dom")
     assert "CONSOLE" not in done.stderr
     assert samplers(done.stdout) == {"nrpt", "oasmc", "cds", "mala"}
-    assert done.stdout.count('role="img"') == 6
+    assert done.stdout.count('<svg viewBox="0 0 400 270" role="group"') == 6
 
 
 def test_hiding_a_sampler_and_switching_the_accounting(page, tmp_path):
     dom = browse(f"{page}#hide=mala&accounting=returned", tmp_path, "--dump-dom").stdout
     assert samplers(dom) == {"nrpt", "oasmc", "cds"}
     assert re.search(r'class="chip" data-label="mala" aria-pressed="false"', dom)
-    assert '<body data-accounting="returned">' in dom
+    assert '<body data-accounting="returned" ' in dom
 
 
 def test_a_click_hides_a_sampler_and_hovering_shows_its_figures(page, tmp_path):
@@ -53,7 +55,7 @@ def test_a_click_hides_a_sampler_and_hovering_shows_its_figures(page, tmp_path):
     drive = """<script>
       document.querySelector('.chip[data-label="mala"]').click();
       const svg = document.querySelector(".plots svg"), box = svg.getBoundingClientRect();
-      const mark = svg.querySelector('[data-label="cds"] path:nth-child(3)').getBoundingClientRect();
+      const mark = svg.querySelector('[data-label="cds"] .spot').getBoundingClientRect();
       svg.dispatchEvent(new PointerEvent("pointermove",
         { clientX: mark.left + mark.width / 2, clientY: mark.top + mark.height / 2 }));
     </script></body>"""
@@ -65,6 +67,57 @@ def test_a_click_hides_a_sampler_and_hovering_shows_its_figures(page, tmp_path):
     assert "<b>cds</b>" in tip
     assert "n_replicas=" in tip
     assert "of 2 repeats" in tip
+
+
+def test_points_are_read_by_the_keyboard(page, tmp_path):
+    text = Path(page.removeprefix("file://")).read_text()
+    drive = """<script>
+      const log = [], svg = document.querySelector(".plots svg");
+      const say = () => log.push(document.activeElement.getAttribute("aria-label"));
+      const press = (key) => {
+        document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+        say();
+      };
+      svg.querySelector('[tabindex="0"]').focus();
+      say();
+      for (const key of ["ArrowRight", "ArrowDown", "Home", "ArrowUp", "End"]) press(key);
+      log.push(document.getElementById("tip").textContent);
+      press("Escape");
+      document.body.dataset.log = JSON.stringify(log);
+      document.body.dataset.stops = document.querySelectorAll('.plots [tabindex="0"]').length;
+      document.body.dataset.all = document.querySelectorAll('.plots [tabindex]').length;
+      document.body.dataset.hidden = document.getElementById("tip").hidden;
+    </script></body>"""
+    driven = tmp_path / "driven.html"
+    driven.write_text(text.replace("</body>", drive))
+    dom = browse(driven.as_uri(), tmp_path / "profile", "--dump-dom").stdout
+    body = {
+        name: html.unescape(value)
+        for name, value in re.findall(r'data-(\w+)="([^"]*)"', re.search(r"<body[^>]*>", dom).group())
+    }
+    first, right, down, home, up, end, tip, _ = json.loads(body["log"])
+    best, second, *_ = re.findall(r'class="chip" data-label="([^"]*)"', text)
+    names = [label.split(";")[0] for label in (first, right, down, home, up, end)]
+    assert names == [best, best, second, second, best, best]
+    assert "budget 500:" in first
+    assert "budget 500:" in home
+    assert "budget 8,000:" in end
+    assert tip == "".join(end.split("; "))
+    assert body["hidden"] == "true"
+    assert int(body["stops"]) == 6  # one for each plot, however many points it has
+    assert int(body["all"]) > 60
+
+
+def test_buttons_are_the_browsers_own_and_show_all_or_none(page, tmp_path):
+    text = Path(page.removeprefix("file://")).read_text()
+    assert len(re.findall(r'<button type="button" class="chip"[^>]* aria-pressed="true">', text)) == 4
+    drive = """<script>
+      document.querySelector('[data-every="none"]').click();
+      document.querySelector('.chip[data-label="cds"]').click();
+    </script></body>"""
+    driven = tmp_path / "driven.html"
+    driven.write_text(text.replace("</body>", drive))
+    assert samplers(browse(driven.as_uri(), tmp_path / "profile", "--dump-dom").stdout) == {"cds"}
 
 
 def test_a_screenshot_is_not_blank(page, tmp_path):

@@ -1,6 +1,7 @@
 import io
 import json
 import re
+import sys
 from html.parser import HTMLParser
 
 import numpy as np
@@ -11,8 +12,8 @@ from typer.testing import CliRunner
 from cdsampler.cli._report import report
 from cdsampler.errors import InvalidInputError
 from cdsampler.report.html import write_report
+from cdsampler.report.html._front_picture import front_picture
 from cdsampler.report.html._look import looks
-from cdsampler.report.html._pictures import front_picture
 from cdsampler.report.html._study import study_lines
 from cdsampler.report.html._sweep import analyse
 
@@ -65,12 +66,66 @@ def test_the_page_needs_no_other_file(written):
 def test_the_script_has_every_sampler_and_panel(written):
     text = written.page.read_text()
     data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL).group(1))
-    assert [sampler["label"] for sampler in data["samplers"]] == ["nrpt", "oasmc", "cds", "mala"]
+    assert [sampler["label"] for sampler in data["samplers"]] == ["cds", "nrpt", "oasmc", "mala"]  # best first
     assert len(data["panels"]["independent"]) == len(data["panels"]["returned"]) == 6
     panel = data["panels"]["returned"][0]
-    assert panel["series"][0]["points"][0][0] == 600
-    assert panel["series"][1]["low"][0] is None  # infeasible at the least budget
-    assert sum(point[7] for point in panel["series"][0]["points"]) == 3
+    series = {data["samplers"][one["sampler"]]["label"]: one for one in panel["series"]}
+    assert series["nrpt"]["points"][0][0] == 600
+    assert series["oasmc"]["low"][0] is None  # infeasible at the least budget
+    assert sum(point[8] for point in series["nrpt"]["points"]) == 3
+
+
+def test_errors_below_the_floor_are_drawn_there_and_told_as_they_were(fake, tmp_path):
+    fake.write_store(tmp_path, [fake.record(values={"wasserstein_2": 0.2})], with_samples=False)
+    written = write_report(tmp_path, n_resamples=2)
+    data = json.loads(re.search(r'id="data">(.*?)</script>', written.page.read_text(), re.DOTALL).group(1))
+    panel = data["panels"]["independent"][0]
+    assert panel["floor"] == 0.5
+    assert panel["series"][0]["points"][0][1:4] == [0.5, 0.2, 0.4]
+    (points,) = [path for path in written.tables if path.name == "points.csv"]
+    assert ",0.2,0.5,0.4," in points.read_text()
+
+
+def test_the_bootstrap_is_done_once_for_each_accounting(fake, tmp_path, monkeypatch):
+    calls = []
+    module = sys.modules["cdsampler.benchmark.fronts._analysis"]
+    original = module.means_of
+    monkeypatch.setattr(module, "means_of", lambda *arguments: calls.append(1) or original(*arguments))
+    fake.write_store(tmp_path, [fake.record()], with_samples=False)
+    write_report(tmp_path, n_resamples=2)
+    assert len(calls) == 2
+
+
+def test_mixed_machines_and_missing_runs_are_said_on_the_page(fake, tmp_path):
+    records = [fake.record(), fake.record(label="mala", device="gpu"), fake.record("lj-13")]
+    fake.write_store(tmp_path, records, with_samples=False)
+    text = write_report(tmp_path, n_resamples=1).page.read_text()
+    assert "Runs of 2 devices are compared on gm-2: cpu (2 runs of nrpt); gpu (1 run of mala)" in text
+    assert "lj-13 has runs of 1 of 2 samplers" in text
+
+
+def test_troubles_alike_are_one_row(fake, tmp_path):
+    runs = [fake.record(budget=budget, seed=seed) for budget in (100, 200, 400) for seed in range(2)]
+    failed = [
+        fake.record(task, "cds", budget, status="infeasible", error=f"A step costs {2 * budget} evaluations")
+        for budget in (10, 20)
+        for task in ("gm-2", "lj-13")
+    ]
+    noisy = [run | {"warnings": ["slow", "slow"], "warning_texts": [f"slow: {i} %."] * 2} for i, run in enumerate(runs)]
+    fake.write_store(tmp_path, noisy + failed, with_samples=False)
+    text = write_report(tmp_path, n_resamples=1).page.read_text()
+    assert text.count("A step costs") == 1
+    assert "4 of 4" in text
+    assert "gm-2 at 10, 20; lj-13 at 10, 20" in text
+    assert text.count("0 %.") == 1
+    assert "nrpt</span> 6 of 6" in text
+
+
+def test_names_are_explained(written):
+    text = written.page.read_text()
+    assert "<dt>lj-13</dt><dd>Cluster of 13 Lennard-Jones particles" in text
+    assert "<dt>mala</dt>" in text
+    assert "<dt>Wasserstein-2</dt>" in text
 
 
 def test_tables_say_what_failed_and_what_it_costs(written):

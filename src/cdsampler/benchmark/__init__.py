@@ -3,6 +3,7 @@
 from cdsampler.benchmark._compare import SHORTLIST as SHORTLIST
 from cdsampler.benchmark._compare import Comparison as Comparison
 from cdsampler.benchmark._compare import Entry as Entry
+from cdsampler.benchmark._compare import Pair as Pair
 from cdsampler.benchmark._compare import compare as compare
 from cdsampler.benchmark._dihedrals import backbone_angles as backbone_angles
 from cdsampler.benchmark._exact import exact_reference as exact_reference

@@ -9,8 +9,8 @@ import numpy as np
 import typer
 
 from cdsampler import benchmark, report
+from cdsampler._user_code import load_object
 from cdsampler.cli._console import console
-from cdsampler.cli._user_code import load_object
 from cdsampler.density import AbstractLogDensity, LogDensity, coordinate_names
 from cdsampler.errors import InvalidInputError
 

@@ -78,7 +78,7 @@ def median_bandwidth(u: ArrayLike, v: ArrayLike) -> float:
     Returns
     -------
     float
-        The median of |z_i − z_j| over all pairs i < j of the pooled rows z, or of 1000 of them taken at
+        The median of `|z_i − z_j|` over all pairs i < j of the pooled rows z, or of 1000 of them taken at
         random by a generator with a fixed seed. If half of the distances are 0, their mean instead; 1 if all
         are.
 

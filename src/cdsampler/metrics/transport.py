@@ -24,7 +24,7 @@ def wasserstein(x: ArrayLike, y: ArrayLike, order: float = 2) -> float:
     x, y : array_like, [n, dim] or [n]
         The samples.
     order : float
-        The order p ≥ 1 of the distance; the cost of a move is |x − y|^p.
+        The order p ≥ 1 of the distance; the cost of a move is `|x − y|^p`.
 
     Returns
     -------

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 from rich.text import Text
 
-from cdsampler.benchmark import Comparison, Entry
+from cdsampler.benchmark import Comparison, Entry, Pair
 from cdsampler.report._format import count, seconds, spread
 from cdsampler.report._style import finish
 
@@ -58,13 +58,23 @@ def pairs_table(comparison: Comparison) -> Table:
     table = Table(title="Do they agree?", title_justify="left")
     for heading in ("", "", "energy distance", "p", "log Z gap", ""):
         table.add_column(heading, justify="right" if heading else "left")
-    limit = 0.01 / max(len(comparison.pairs), 1)
     for pair in comparison.pairs:
-        differs = pair.p_value < limit or (pair.log_z_gap is not None and abs(pair.log_z_gap) > LARGEST_GAP)
-        verdict = Text("they differ", style="red") if differs else Text("no difference seen", style="green")
+        is_bad = differ(pair, len(comparison.pairs))
+        verdict = Text("they differ", style="red") if is_bad else Text("no difference seen", style="green")
         gap = "–" if pair.log_z_gap is None else f"{pair.log_z_gap:+.1f} s.e."
         table.add_row(pair.first, pair.second, f"{pair.distance:.3g}", f"{pair.p_value:.4f}", gap, verdict)
     return table
+
+
+def differ(pair: Pair, n_pairs: int) -> bool:
+    """Return whether two samplers differ by more than chance, by their draws or by log Z, as one pair of several."""
+    limit = 0.01 / max(n_pairs, 1)
+    return pair.p_value < limit or (pair.log_z_gap is not None and abs(pair.log_z_gap) > LARGEST_GAP)
+
+
+def gave_samples(comparison: Comparison) -> list[Entry]:
+    """Return the entries that have samples."""
+    return [entry for entry in comparison.entries if entry.result is not None]
 
 
 def comparison_figure(comparison: Comparison, names: Sequence[str]) -> Figure:
@@ -77,12 +87,12 @@ def comparison_figure(comparison: Comparison, names: Sequence[str]) -> Figure:
     names
         Of the coordinates; the first four are drawn.
     """
-    shown = [entry for entry in comparison.entries if entry.result is not None]
+    shown = gave_samples(comparison)
     n_coordinates = min(len(names), 4)
     figure = Figure(figsize=(3.7 * (1 + n_coordinates), 3.4), layout="constrained")
     panels = figure.subplots(1, 1 + n_coordinates, squeeze=False)[0]
     for number, panel in enumerate(panels):
-        columns = [_column(entry, number - 1) for entry in shown]
+        columns = [column_of(entry, number - 1 if number else None) for entry in shown]
         low, high = np.quantile(np.concatenate(columns), [0.001, 0.999])
         bins = np.linspace(low, high if high > low else low + 1, 40)
         for index, (entry, column) in enumerate(zip(shown, columns, strict=True)):
@@ -95,9 +105,10 @@ def comparison_figure(comparison: Comparison, names: Sequence[str]) -> Figure:
     return figure
 
 
-def _column(entry: Entry, coordinate: int) -> np.ndarray:
+def column_of(entry: Entry, coordinate: int | None) -> np.ndarray:
+    """Return all draws of one coordinate, or of the energy (minus the log density) where it is finite."""
     assert entry.result is not None
-    if coordinate < 0:
+    if coordinate is None:
         energies = -np.asarray(entry.result.log_density, dtype=np.float64).reshape(-1)
         return energies[np.isfinite(energies)]
     return entry.result.positions[:, coordinate].astype(np.float64)

@@ -109,7 +109,7 @@ _Rule = tuple[bool, str, str, str]
 
 
 def check_warnings(checks: Checks) -> list[RunWarning]:
-    """Return the warnings that a plan's checks call for; docs/one-call.md explains each."""
+    """Return the warnings that a plan's checks call for; docs/diagnostics.md explains each."""
     rules = (*_rules_of_mass(checks), *_rules_of_moves(checks))
     return [RunWarning(code, meaning, advice) for is_seen, code, meaning, advice in rules if is_seen]
 

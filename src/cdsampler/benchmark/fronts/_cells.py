@@ -5,11 +5,13 @@ samples; an error below a tenth of the standard deviation of its floor counts as
 nought. Metrics that are no error (weights, likelihoods, counts of modes) have no ratio to a floor, and are left out.
 JSON has no infinity: a metric without a value was not finite (a distance of energies, where a sample has an infinite
 one), and counts as an infinite error, so that a sampler doesn't gain by its worst repeats.
+
+No sampler is better than exact draws: an error below its floor is luck. Cells keep it as it is, for tables; fronts and
+hypervolumes count it as the floor (see `Means`).
 """
 
 import json
 import math
-import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -50,6 +52,8 @@ class Cell(NamedTuple):
     errors, ratios : dict of ndarray, shape (r,)
         By metric: the error, positive, and its multiple of the floor; inf where it was not finite, NaN where a repeat
         lacks it.
+    floors : dict of float
+        By metric: the mean floor of the repeats; NaN without one.
     n_raised : dict of int
         By metric: how many errors were raised to the smallest that counts.
     """
@@ -62,6 +66,7 @@ class Cell(NamedTuple):
     costs: FloatArray
     errors: dict[str, FloatArray]
     ratios: dict[str, FloatArray]
+    floors: dict[str, float]
     n_raised: dict[str, int]
 
     @property
@@ -128,36 +133,8 @@ def cells_of(records: Iterable[Mapping[str, Any]], accounting: str = "independen
         if not succeeded:
             continue
         costs = np.array([_cost(record, ACCOUNTINGS[accounting]) for record in succeeded])
-        errors, ratios, raised = _errors(succeeded, is_error[task])
-        cells.append(Cell(task, label, configuration, budget, len(group), costs, errors, ratios, raised))
+        cells.append(Cell(task, label, configuration, budget, len(group), costs, *_errors(succeeded, is_error[task])))
     return cells
-
-
-def resampled(cells: Sequence[Cell], n_resamples: int, seed: int) -> tuple[FloatArray, dict[str, FloatArray]]:
-    """Return means over repeats, and over resamples of the repeats of each cell.
-
-    All metrics of a cell see the same resamples, since the errors of one run are correlated; and a cell's resamples
-    don't depend on what else is in the sweep.
-
-    Returns
-    -------
-    costs : ndarray, shape (n_cells, 1 + n_resamples)
-        The first column is of the repeats as they are.
-    errors : dict of ndarray, shape (n_cells, 1 + n_resamples)
-        By metric; NaN where no repeat has it.
-    """
-    names = list(dict.fromkeys(name for cell in cells for name in cell.metrics))
-    shape = (len(cells), 1 + n_resamples)
-    costs, errors = np.full(shape, np.nan), {name: np.full(shape, np.nan) for name in names}
-    for i, cell in enumerate(cells):
-        n = len(cell.costs)
-        name_of_cell = "|".join((cell.task, cell.label, cell.configuration, repr(cell.budget)))
-        rng = np.random.default_rng([seed, zlib.crc32(name_of_cell.encode())])
-        chosen = np.concatenate([np.arange(n)[None], rng.integers(n, size=(n_resamples, n))])
-        costs[i] = cell.costs[chosen].mean(axis=1)
-        for name, values in cell.errors.items():
-            errors[name][i] = mean_of_known(values[chosen])
-    return costs, errors
 
 
 def mean_of_known(values: FloatArray) -> FloatArray:
@@ -177,16 +154,27 @@ def _cost(record: Mapping[str, Any], field: str) -> float:
     return cost
 
 
-def _errors(
-    records: Sequence[Mapping[str, Any]], is_error: set[str]
-) -> tuple[dict[str, FloatArray], dict[str, FloatArray], dict[str, int]]:
+class _Errors(NamedTuple):
+    """What `Cell` has by metric."""
+
+    errors: dict[str, FloatArray]
+    ratios: dict[str, FloatArray]
+    floors: dict[str, float]
+    n_raised: dict[str, int]
+
+
+def _errors(records: Sequence[Mapping[str, Any]], is_error: set[str]) -> _Errors:
     names = list(dict.fromkeys(name for record in records for name in record["metrics"] or {}))
-    errors, ratios, raised = {}, {}, {}
+    found = _Errors({}, {}, {}, {})
     for name in names:
         if name in is_error:
-            triples = np.array([_error((record["metrics"] or {}).get(name)) for record in records])
-            errors[name], ratios[name], raised[name] = triples[:, 0], triples[:, 1], int(triples[:, 2].sum())
-    return errors, ratios, raised
+            entries = [(record["metrics"] or {}).get(name) for record in records]
+            triples = np.array([_error(entry) for entry in entries])
+            found.errors[name], found.ratios[name] = triples[:, 0], triples[:, 1]
+            found.n_raised[name] = int(triples[:, 2].sum())
+            floors = np.array([_number((entry or {}).get("floor")) for entry in entries])
+            found.floors[name] = float(mean_of_known(np.where(floors > 0, floors, np.nan)))
+    return found
 
 
 def _error(entry: Mapping[str, Any] | None) -> tuple[float, float, float]:

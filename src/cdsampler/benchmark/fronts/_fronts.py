@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cdsampler.benchmark.fronts._cells import Cell, FloatArray, resampled
+from cdsampler.benchmark.fronts._cells import Cell, FloatArray
+from cdsampler.benchmark.fronts._means import N_RESAMPLES, Means, means_of
 from cdsampler.errors import InvalidInputError
 
-N_RESAMPLES = 50
 N_GRID = 120
 _LOW, _HIGH = 0.05, 0.95
 
@@ -23,7 +23,8 @@ class Front(NamedTuple):
     members : tuple of Cell
         The non-dominated cells, by rising cost: none is both dearer and worse than another.
     costs, errors : ndarray, shape (k,)
-        Their means over repeats: the front is the step function that falls to an error at its cost.
+        Their means over repeats, an error below the floor being the floor unless that was not asked for: the front is
+        the step function that falls to an error at its cost.
     grid : ndarray, shape (g,)
         Costs, the same for all samplers of a task, even in their logarithm.
     median, low, high : ndarray, shape (g,)
@@ -69,7 +70,9 @@ def nondominated(costs: FloatArray, errors: FloatArray) -> np.ndarray:
     return order[sorted_errors < best_before]
 
 
-def fronts(cells: Sequence[Cell], *, n_resamples: int = N_RESAMPLES, seed: int = 0) -> list[Front]:
+def fronts(
+    cells: Sequence[Cell], *, n_resamples: int = N_RESAMPLES, seed: int = 0, is_clipped: bool = True
+) -> list[Front]:
     """Return the front of every task, metric and label, with a bootstrap band over repeats.
 
     A resample draws the repeats of each configuration and budget anew, averages their errors, and takes the front
@@ -83,6 +86,8 @@ def fronts(cells: Sequence[Cell], *, n_resamples: int = N_RESAMPLES, seed: int =
         At least 1.
     seed
         Fixes the resamples.
+    is_clipped
+        Whether a mean error below its floor counts as the floor.
 
     Returns
     -------
@@ -94,29 +99,26 @@ def fronts(cells: Sequence[Cell], *, n_resamples: int = N_RESAMPLES, seed: int =
     InvalidInputError
         Fewer than one resample.
     """
-    check_resamples(n_resamples)
-    costs, errors = resampled(cells, n_resamples, seed)
-    tasks = np.array([cell.task for cell in cells])
-    labels = np.array([cell.label for cell in cells])
+    means = means_of(cells, n_resamples, seed)
+    return fronts_of(means.clipped() if is_clipped else means)
+
+
+def fronts_of(means: Means) -> list[Front]:
+    """Return the fronts of means; see `fronts`."""
+    costs, tasks, labels = means.costs, means.tasks, means.labels
     found = []
     for task in dict.fromkeys(tasks.tolist()):
         here = tasks == task
-        grid = np.geomspace(costs[here].min(), costs[here].max(), N_GRID)
-        # Rounding of the logarithm must not put the ends beyond the cheapest and the dearest points.
-        grid[0], grid[-1] = costs[here].min(), costs[here].max()
-        for metric, values in errors.items():
+        least, most = costs[here].min(), costs[here].max()
+        # Rounding of the logarithm must not put a price below the cheapest or beyond the dearest points.
+        grid = np.clip(np.geomspace(least, most, N_GRID), least, most)
+        for metric, values in means.errors.items():
             for label in dict.fromkeys(labels[here].tolist()):
                 (rows,) = np.nonzero(here & (labels == label) & np.isfinite(values[:, 0]))
                 if len(rows):
-                    chosen = [cells[row] for row in rows.tolist()]
+                    chosen = [means.cells[row] for row in rows.tolist()]
                     found.append(_front(chosen, metric, costs[rows], values[rows], grid))
     return found
-
-
-def check_resamples(n_resamples: int) -> None:
-    """Refuse fewer than one resample."""
-    if n_resamples < 1:
-        raise InvalidInputError(f"n_resamples must be at least 1, got {n_resamples}.")
 
 
 def _front(cells: list[Cell], metric: str, costs: FloatArray, errors: FloatArray, grid: FloatArray) -> Front:

@@ -1,25 +1,31 @@
 """Hypervolume ratios: one number for how near a sampler's front comes to the best of all samplers.
 
-Cost and error are taken as logarithms and scaled so that the least and the greatest of all samplers are 0 and 1. The
-hypervolume is the area that a front dominates up to (1.1, 1.1); the ratio is to that of the front of all samplers
-together. It is averaged over tasks, then over metrics. A sampler that was tried on a task and never gave a sample has
-ratio 0 there; one that was not tried on a task is judged on its others alone.
+An error below its floor is luck, and counts as the floor. Cost and error are taken as logarithms and scaled so that the
+least and the greatest of all samplers are 0 and 1; the least is then the floor as soon as one sampler reaches it, and a
+lucky sampler takes nothing from the others. Where all samplers are near the floor, scaling would blow up what is left
+of chance: the range of errors is at least log 1.2, what counts as near. The hypervolume is the area that a front
+dominates up to (1.1, 1.1); the ratio is to that of the front of all samplers together. It is averaged over tasks, then
+over metrics. A sampler that was tried on a task and never gave a sample has ratio 0 there; one that was not tried on a
+task is judged on its others alone. With `is_clipped=False` errors and their range are as they are, as in the paper.
 
 Source: Zitzler and Thiele 1998, 'Multiobjective optimization using evolutionary algorithms'; computed by moocore.
 """
 
 import importlib
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cdsampler.benchmark.fronts._cells import Cell, FloatArray, resampled
-from cdsampler.benchmark.fronts._fronts import N_RESAMPLES, check_resamples
+from cdsampler.benchmark.fronts._cells import Cell, FloatArray
+from cdsampler.benchmark.fronts._means import N_RESAMPLES, Means, means_of
+from cdsampler.benchmark.fronts._reach import REACHED
 from cdsampler.errors import InvalidInputError, MissingExtraError
 
 REFERENCE_POINT = (1.1, 1.1)
+_LEAST_RANGE = math.log(REACHED)  # of the logarithms of clipped errors
 ALL = "all"
 
 
@@ -82,6 +88,7 @@ def hypervolume_ratios(
     *,
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
+    is_clipped: bool = True,
 ) -> list[HypervolumeRatio]:
     """Return the hypervolume ratio of every label: by task and metric, by metric, and over all.
 
@@ -97,6 +104,8 @@ def hypervolume_ratios(
         At least 1.
     seed
         Fixes the resamples.
+    is_clipped
+        Whether a mean error below its floor counts as the floor. The paper's ratios are those with False.
 
     Returns
     -------
@@ -109,25 +118,32 @@ def hypervolume_ratios(
     MissingExtraError
         moocore is absent.
     """
-    check_resamples(n_resamples)
+    return ratios_of(means_of(cells, n_resamples, seed), records, is_clipped=is_clipped)
+
+
+def ratios_of(
+    means: Means, records: Iterable[Mapping[str, Any]] = (), *, is_clipped: bool = True
+) -> list[HypervolumeRatio]:
+    """Return the hypervolume ratios of means that are not clipped yet; see `hypervolume_ratios`."""
     tried: dict[str, dict[str, None]] = defaultdict(dict)
-    for task, label in [*((r["task"], r["label"]) for r in records), *((c.task, c.label) for c in cells)]:
+    for task, label in [*((r["task"], r["label"]) for r in records), *((c.task, c.label) for c in means.cells)]:
         tried[task][label] = None
-    costs, errors = resampled(cells, n_resamples, seed)
-    tasks = np.array([cell.task for cell in cells])
-    labels = np.array([cell.label for cell in cells])
+    means, least_range = (means.clipped(), _LEAST_RANGE) if is_clipped else (means, 0.0)
+    tasks, labels = means.tasks, means.labels
     found: dict[tuple[str, str], dict[str, FloatArray]] = defaultdict(dict)  # (label, metric), then task
     for task in dict.fromkeys(tasks.tolist()):
         here = tasks == task
-        for metric, values in errors.items():
+        for metric, values in means.errors.items():
             if np.any(np.isfinite(values[here, 0])):
-                ratios = _ratios(costs[here], values[here], labels[here], list(tried[task]))
+                ratios = _ratios(means.costs[here], values[here], labels[here], list(tried[task]), least_range)
                 for label, ratio in ratios.items():
                     found[label, metric][task] = ratio
     return _summaries(found)
 
 
-def _ratios(costs: FloatArray, errors: FloatArray, labels: np.ndarray, tried: list[str]) -> dict[str, FloatArray]:
+def _ratios(
+    costs: FloatArray, errors: FloatArray, labels: np.ndarray, tried: list[str], least_range: float
+) -> dict[str, FloatArray]:
     """Return each label's ratio on one task by one metric, as they are and for every resample."""
     ratios = {label: np.zeros(costs.shape[1]) for label in tried}
     for b in range(costs.shape[1]):
@@ -135,7 +151,7 @@ def _ratios(costs: FloatArray, errors: FloatArray, labels: np.ndarray, tried: li
         points = np.log(np.stack([costs[is_finite, b], errors[is_finite, b]], axis=1))
         if not len(points):
             continue
-        least, span = points.min(axis=0), np.ptp(points, axis=0)
+        least, span = points.min(axis=0), np.maximum(np.ptp(points, axis=0), [0.0, least_range])
         scaled = (points - least) / np.where(span > 0, span, 1.0)
         best = hypervolume(scaled)
         for label in dict.fromkeys(labels[is_finite].tolist()):

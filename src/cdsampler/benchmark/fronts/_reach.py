@@ -23,6 +23,9 @@ class Reach(NamedTuple):
         Least mean multiple of the floor of all cells; inf if each has a repeat whose error was not finite.
     cell
         The cheapest within the threshold, or else the one with the least multiple.
+    is_lasting
+        Whether the same configuration stays within the threshold at every larger budget; if not, luck may have helped.
+        False if there is no cost.
     """
 
     task: str
@@ -31,6 +34,7 @@ class Reach(NamedTuple):
     cost: float | None
     best: float
     cell: Cell
+    is_lasting: bool
 
 
 def reaches(cells: Sequence[Cell], *, threshold: float = REACHED) -> list[Reach]:
@@ -67,7 +71,9 @@ def reaches(cells: Sequence[Cell], *, threshold: float = REACHED) -> list[Reach]
         within = [cell for ratio, cell in pairs if ratio <= threshold]
         if within:
             cheapest = min(within, key=lambda cell: cell.cost)
-            found.append(Reach(task, metric, label, cheapest.cost, best, cheapest))
+            same = [pair for pair in pairs if pair[1].configuration == cheapest.configuration]
+            is_lasting = all(ratio <= threshold for ratio, cell in same if cell.budget > cheapest.budget)
+            found.append(Reach(task, metric, label, cheapest.cost, best, cheapest, is_lasting))
         else:
-            found.append(Reach(task, metric, label, None, best, best_cell))
+            found.append(Reach(task, metric, label, None, best, best_cell, is_lasting=False))
     return found

@@ -2,21 +2,16 @@
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cdsampler.benchmark.fronts._mixtures import mixtures
 from cdsampler.errors import InvalidInputError
 
 FORMAT = 1
 STATUSES = ("ok", "failed", "infeasible")
 _NEEDED = ("key", "task", "label", "status", "metrics")
-_MACHINE = {
-    "version": "versions of cdsampler",
-    "commit": "commits",
-    "device": "devices",
-    "jax_version": "versions of JAX",
-}
 
 
 class Store(NamedTuple):
@@ -74,7 +69,7 @@ def read_store(directory: str | Path) -> Store:
     config = header.get("config") or {}
     if not isinstance(config, dict):
         raise InvalidInputError(f"'config' of {folder / 'store.json'} must be an object, got {type(config).__name__}.")
-    return Store(name, str(header.get("version") or ""), config, records, (*notes, *_mixtures(records)))
+    return Store(name, str(header.get("version") or ""), config, records, (*notes, *mixtures(records)))
 
 
 def read_records(directory: str | Path) -> list[dict[str, Any]]:
@@ -145,13 +140,3 @@ def _check(record: Any, where: str) -> None:
         raise InvalidInputError(f"{where} lacks {', '.join(missing)}: no sweep wrote it; remove it.")
     if record["status"] not in STATUSES:
         raise InvalidInputError(f"{where}: status must be one of {', '.join(STATUSES)}, got {record['status']!r}.")
-
-
-def _mixtures(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    notes = []
-    for field, what in _MACHINE.items():
-        values = sorted({str(record[field]) for record in records if record.get(field)})
-        if len(values) > 1:
-            caution = "times are not comparable" if field == "device" else "runs may differ for that reason"
-            notes.append(f"The records are of {len(values)} {what} ({', '.join(values)}): {caution}.")
-    return notes

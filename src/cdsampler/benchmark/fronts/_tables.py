@@ -10,17 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from cdsampler.benchmark.fronts._cells import ACCOUNTINGS, cells_of, describe
-from cdsampler.benchmark.fronts._fronts import N_RESAMPLES, fronts
-from cdsampler.benchmark.fronts._hypervolume import hypervolume_ratios
-from cdsampler.benchmark.fronts._reach import reaches
+from cdsampler.benchmark.fronts._analysis import Analysis, analyse_records
+from cdsampler.benchmark.fronts._cells import ACCOUNTINGS, describe
+from cdsampler.benchmark.fronts._means import N_RESAMPLES
 from cdsampler.errors import InvalidInputError
 
 Row = dict[str, Any]
 
 
 def tables(
-    records: Sequence[Mapping[str, Any]], *, n_resamples: int = N_RESAMPLES, seed: int = 0
+    records: Sequence[Mapping[str, Any]],
+    analyses: Mapping[str, Analysis] | None = None,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
 ) -> dict[str, list[Row]]:
     """Return every table of a sweep, by name.
 
@@ -28,15 +31,19 @@ def tables(
     ----------
     records
         Of `read_records`.
+    analyses
+        By accounting, of `analyse_records`, where that is done already.
     n_resamples, seed
-        Of the bootstrap; see `fronts`.
+        Of the bootstrap, where it isn't.
 
     Returns
     -------
     dict of list of dict
         ``runs`` (a row for each run), ``errors`` (for each run and metric), ``points`` (configurations by budgets,
-        means over repeats), ``fronts`` (bands on a grid of costs), ``hypervolume_ratios`` and
-        ``evaluations_to_floor``; all but the first two for both accountings.
+        means over repeats, as they are), ``fronts`` (bands on a grid of costs, an error below its floor counting as the
+        floor), ``hypervolume_ratios`` (``value`` of the same fronts, ``unclipped`` of errors as they are, as the paper
+        has it) and ``evaluations_to_floor`` (also of samplers that gave no sample); all but the first two for every
+        accounting.
 
     Raises
     ------
@@ -45,33 +52,67 @@ def tables(
     MissingExtraError
         moocore is absent.
     """
+    if analyses is None:
+        analyses = {name: analyse_records(records, name, n_resamples=n_resamples, seed=seed) for name in ACCOUNTINGS}
     found: dict[str, list[Row]] = {"runs": [_run(record) for record in records], "errors": _errors(records)}
-    parts: dict[str, list[Row]] = {"points": [], "fronts": [], "hypervolume_ratios": [], "evaluations_to_floor": []}
-    for accounting in ACCOUNTINGS:
-        cells = cells_of(records, accounting)
-        first = {"accounting": accounting}
-        for cell in cells:
-            for metric in cell.metrics:
-                parts["points"].append(
-                    first
-                    | {"task": cell.task, "metric": metric, "label": cell.label, "configuration": cell.configuration}
-                    | {"budget": cell.budget, "cost": cell.cost, "error": _known(cell.error(metric))}
-                    | {"multiple_of_floor": _known(cell.ratio(metric))}
-                    | {"n_succeeded": len(cell.costs), "n_runs": cell.n_runs, "n_raised": cell.n_raised[metric]}
-                )
-        for front in fronts(cells, n_resamples=n_resamples, seed=seed):
-            of = first | {"task": front.task, "metric": front.metric, "label": front.label}
-            for cost, median, low, high in zip(front.grid, front.median, front.low, front.high, strict=True):
-                values = {"median": median, "low": low, "high": high}
-                parts["fronts"].append(of | {"cost": float(cost)} | {k: _finite(float(v)) for k, v in values.items()})
-        parts["hypervolume_ratios"] += [
-            first | ratio._asdict() for ratio in hypervolume_ratios(cells, records, n_resamples=n_resamples, seed=seed)
+    makers = {"points": _points, "fronts": _fronts, "hypervolume_ratios": _ratios}
+    for name, make in makers.items():
+        found[name] = [
+            {"accounting": accounting} | row for accounting, analysis in analyses.items() for row in make(analysis)
         ]
-        for reach in reaches(cells):
-            row = first | {"task": reach.task, "metric": reach.metric, "label": reach.label, "cost": reach.cost}
-            row |= {"best_multiple_of_floor": reach.best, "configuration": reach.cell.configuration}
-            parts["evaluations_to_floor"].append(row | {"budget": reach.cell.budget})
-    return found | parts
+    found["evaluations_to_floor"] = [
+        {"accounting": accounting} | row
+        for accounting, analysis in analyses.items()
+        for row in _reaches(analysis, records)
+    ]
+    return found
+
+
+def _points(analysis: Analysis) -> list[Row]:
+    rows: list[Row] = []
+    for cell in analysis.cells:
+        for metric in cell.metrics:
+            row: Row = {"task": cell.task, "metric": metric, "label": cell.label, "configuration": cell.configuration}
+            row |= {"budget": cell.budget, "cost": cell.cost, "error": _known(cell.error(metric))}
+            row |= {"floor": _known(cell.floors[metric]), "multiple_of_floor": _known(cell.ratio(metric))}
+            counts = {"n_succeeded": len(cell.costs), "n_runs": cell.n_runs, "n_raised": cell.n_raised[metric]}
+            rows.append(row | counts)
+    return rows
+
+
+def _fronts(analysis: Analysis) -> list[Row]:
+    rows: list[Row] = []
+    for front in analysis.fronts:
+        of: Row = {"task": front.task, "metric": front.metric, "label": front.label}
+        for cost, *values in zip(front.grid, front.median, front.low, front.high, strict=True):
+            band = {name: _finite(float(v)) for name, v in zip(("median", "low", "high"), values, strict=True)}
+            rows.append(of | {"cost": float(cost)} | band)
+    return rows
+
+
+def _ratios(analysis: Analysis) -> list[Row]:
+    rows = []
+    for ratio, plain in zip(analysis.ratios, analysis.unclipped, strict=True):
+        unclipped = {"unclipped": plain.value, "unclipped_low": plain.low, "unclipped_high": plain.high}
+        rows.append(ratio._asdict() | unclipped)
+    return rows
+
+
+def _reaches(analysis: Analysis, records: Iterable[Mapping[str, Any]]) -> list[Row]:
+    rows: list[Row] = []
+    for reach in analysis.reaches:
+        status = "reached" if reach.cost is not None else "not reached" if np.isfinite(reach.best) else "not finite"
+        row = {"task": reach.task, "metric": reach.metric, "label": reach.label, "status": status, "cost": reach.cost}
+        row |= {"is_lasting": reach.is_lasting, "best_multiple_of_floor": reach.best}
+        rows.append(row | {"configuration": reach.cell.configuration, "budget": reach.cell.budget})
+    # A sampler that was tried and gave nothing is a finding, too.
+    there = {(cell.task, cell.label) for cell in analysis.cells}
+    empty = {"cost": None, "is_lasting": False, "best_multiple_of_floor": None, "configuration": None, "budget": None}
+    for task, label in dict.fromkeys((record["task"], record["label"]) for record in records):
+        if (task, label) not in there:
+            for metric in dict.fromkeys(reach.metric for reach in analysis.reaches if reach.task == task):
+                rows.append({"task": task, "metric": metric, "label": label, "status": "no samples"} | empty)
+    return rows
 
 
 def write_table(rows: Sequence[Mapping[str, Any]], folder: str | Path, name: str) -> list[Path]:

@@ -1,11 +1,7 @@
 """Pieces of HTML."""
 
-import base64
 import html
-import io
 from collections.abc import Sequence
-
-from matplotlib.figure import Figure
 
 from cdsampler.report._format import count
 from cdsampler.report.html._look import Look
@@ -36,7 +32,14 @@ def swatch(look: Look) -> str:
     return f'<svg class="swatch" viewBox="0 0 28 12" aria-hidden="true">{line}{shape}</svg>'
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str, n_texts: int = 1) -> str:
+def table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    caption: str,
+    n_texts: int = 1,
+    groups: Sequence[tuple[str, int]] = (),
+) -> str:
     """Return a table; the first cell of each row is its header.
 
     Parameters
@@ -47,6 +50,8 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str, 
         Text, for those who cannot see it and above the table.
     n_texts
         How many of the first columns are text; the rest is aligned as numbers.
+    groups
+        HTML above the heads, each with the number of columns that it is for.
     """
     kinds = ["text" if column < n_texts else "num" for column in range(len(heads))]
     head = "".join(f'<th scope="col" class="{kind}">{cell}</th>' for kind, cell in zip(kinds, heads, strict=True))
@@ -55,20 +60,15 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str, 
         cells = [f'<td class="{kind}">{cell}</td>' for kind, cell in zip(kinds[1:], row[1:], strict=True)]
         lines.append(f'<tr><th scope="row" class="text">{row[0]}</th>{"".join(cells)}</tr>')
     body = "\n".join(lines)
+    above = "".join(
+        f'<th scope="colgroup" colspan="{n}" class="over">{cell}</th>'
+        if cell
+        else f'<td colspan="{n}" class="over"></td>'
+        for cell, n in groups
+    )
     return (
         f'<div class="scroll"><table><caption>{escaped(caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
-    )
-
-
-def image(figure: Figure, text: str, title: str) -> str:
-    """Return a figure as part of the page, with what it shows in words."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110)
-    data = base64.b64encode(buffer.getvalue()).decode("ascii")
-    return (
-        f'<figure><figcaption>{escaped(title)}</figcaption><img src="data:image/png;base64,{data}" '
-        f'alt="{escaped(text)}"><p class="small">{escaped(text)}</p></figure>'
+        f"<thead>{f'<tr>{above}</tr>' if above else ''}<tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
     )
 
 
@@ -79,6 +79,17 @@ def section(anchor: str, title: str, lead: str, *parts: str) -> str:
         f'<section id="{anchor}" aria-labelledby="{anchor}-title"><h2 id="{anchor}-title">{escaped(title)}</h2>\n'
         f'<p class="lead">{lead}</p>\n{body}</section>'
     )
+
+
+def details(summary: str, *parts: str) -> str:
+    """Return what is only shown when it is asked for."""
+    body = "\n".join(part for part in parts if part)
+    return f"<details><summary>{escaped(summary)}</summary>{body}</details>" if body else ""
+
+
+def small(text: str) -> str:
+    """Return a paragraph of small print."""
+    return f'<p class="small">{text}</p>'
 
 
 def both(accounting: str, content: str) -> str:

@@ -8,15 +8,16 @@ import numpy as np
 
 from cdsampler.benchmark.fronts import Cell, Front
 from cdsampler.report._format import metric_label
-from cdsampler.report.html._pictures import floor_of
+from cdsampler.report.html._front_picture import floor_of
 from cdsampler.report.html._sweep import Sweep
 
 
 def plot_data(sweep: Sweep) -> str:
     """Return JSON that may stand in a script element.
 
-    Samplers are in the order of `sweep.labels`; a point is [cost, error, multiple of the floor, configuration, budget,
-    repeats that succeeded, repeats, 1 if it is on the front].
+    Samplers are in the order of `sweep.labels`. A point is [cost, error as drawn, error as it was, multiple of the
+    floor, configuration, budget, repeats that succeeded, repeats, 1 if it is on the front]: what is below the floor is
+    drawn there.
     """
     configurations: dict[str, int] = {}
     panels: dict[str, list[Any]] = {}
@@ -26,6 +27,7 @@ def plot_data(sweep: Sweep) -> str:
             for metric in sweep.front_metrics(task):
                 cells = [cell for cell in analysis.cells if cell.task == task and metric in cell.errors]
                 fronts = [front for front in analysis.fronts if (front.task, front.metric) == (task, metric)]
+                fronts.sort(key=lambda front: sweep.labels.index(front.label))
                 panels[accounting].append(
                     {
                         "task": task,
@@ -51,12 +53,14 @@ def _series(
     points = []
     for cell in cells:
         # An infinite error has no place on the axes.
-        if cell.label != front.label or not np.isfinite(cell.error(metric)):
+        error = cell.error(metric)
+        if cell.label != front.label or not np.isfinite(error):
             continue
         n_known = int(np.sum(~np.isnan(cell.errors[metric])))
         index = configurations.setdefault(cell.configuration, len(configurations))
-        counts = (index, cell.budget, n_known, cell.n_runs, int(id(cell) in on_front))
-        points.append([_short(cell.cost), _short(cell.error(metric)), _short(cell.ratio(metric)), *counts])
+        drawn = np.fmax(error, cell.floors[metric])
+        figures = [_short(float(value)) for value in (cell.cost, drawn, error, cell.ratio(metric))]
+        points.append([*figures, index, cell.budget, n_known, cell.n_runs, int(id(cell) in on_front)])
     band = {"low": _list(front.low), "high": _list(front.high)}
     return {"sampler": sweep.labels.index(front.label), "points": points} | band
 

@@ -1,16 +1,16 @@
-"""Tables of the page: the summary, hypervolume ratios, costs of coming near the floor, failures and provenance."""
+"""Tables of results: the summary, costs of coming near the floor, hypervolume ratios, and other quantities."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from cdsampler.benchmark.fronts import REACHED, HypervolumeRatio, Reach, describe
+from cdsampler.benchmark.fronts import REACHED, HypervolumeRatio, Reach
 from cdsampler.report._format import count, metric_label, number, spread
-from cdsampler.report._format import seconds as duration
-from cdsampler.report.html._markup import escaped, many, swatch, table
-from cdsampler.report.html._sweep import Sweep, in_order
+from cdsampler.report.html._markup import escaped, swatch, table
+from cdsampler.report.html._sweep import Sweep, best_first, in_order
+
+COSTS = {"independent": "of an independent sample", "returned": "of a returned sample, tuning included"}
 
 _NOTHING = '<span class="faint">–</span>'
 _NOT_TESTED = '<span class="faint">not run</span>'
@@ -23,141 +23,83 @@ def summary_table(sweep: Sweep, accounting: str) -> str:
     tasks = [(task, metric) for task in sweep.tasks if (metric := sweep.headline(task)) is not None]
     by_key = {(reach.task, reach.metric, reach.label): reach for reach in analysis.reaches}
     cheapest = {pair: _cheapest(by_key, pair, sweep.labels) for pair in tasks}
-    heads = ["sampler", "hypervolume ratio<small>mean</small>", "near floor<small>all metrics</small>"]
+    heads = ["sampler", "hypervolume ratio<small>mean</small>", "metrics near floor<small>all tasks</small>"]
     heads += [f"{escaped(task)}<small>{_metric_head(metric)}</small>" for task, metric in tasks]
-    order = sorted(sweep.labels, key=lambda label: -overall[label].value if label in overall else 1.0)
     rows = []
-    for label in order:
+    for label in best_first(analysis, sweep.labels):
         n_reached = sum(reach.cost is not None for reach in analysis.reaches if reach.label == label)
         n_tried = sum(len(sweep.error_metrics(task)) for task in sweep.tasks if sweep.was_tried(task, label))
         row = [name_cell(sweep, label), _ratio_bar(overall.get(label)), f"{n_reached} of {n_tried}"]
         for pair in tasks:
             row.append(_reach_cell(sweep, by_key.get((*pair, label)), pair[0], label, cheapest[pair]))
         rows.append(row)
-    caption = f"Evaluations per sample at which the error is within {REACHED:g} × its floor, {accounting} accounting"
-    return table(heads, rows, caption=caption)
+    caption = f"Samplers, best first. Cost {COSTS[accounting]}."
+    groups = [("", 3), (f"evaluations per sample to reach {REACHED:g} × the floor", len(tasks))] if tasks else []
+    return table(heads, rows, caption=caption, groups=groups)
 
 
-def reach_table(sweep: Sweep, accounting: str) -> str:
-    """Return what it costs each sampler to come near the floor, by every metric of every task."""
-    by_key = {(reach.task, reach.metric, reach.label): reach for reach in sweep.analyses[accounting].reaches}
-    rows = []
+def reach_tables(sweep: Sweep, accounting: str) -> str:
+    """Return what it costs each sampler to come near the floor by every metric, a table for each task."""
+    analysis = sweep.analyses[accounting]
+    by_key = {(reach.task, reach.metric, reach.label): reach for reach in analysis.reaches}
+    tables = []
     for task in sweep.tasks:
-        for metric in sweep.error_metrics(task):
-            best = _cheapest(by_key, (task, metric), sweep.labels)
-            cells = [_reach_cell(sweep, by_key.get((task, metric, label)), task, label, best) for label in sweep.labels]
-            rows.append([f"{escaped(task)} <small>{escaped(metric_label(metric))}</small>", *cells])
-    heads = ["task and metric", *(name_cell(sweep, label) for label in sweep.labels)]
-    return table(heads, rows, caption=f"Evaluations to {REACHED:g} × the floor, {accounting} accounting")
+        metrics = sweep.error_metrics(task)
+        if not metrics:
+            continue
+        best = {metric: _cheapest(by_key, (task, metric), sweep.labels) for metric in metrics}
+        rows = []
+        for label in best_first(analysis, sweep.labels):
+            if sweep.was_tried(task, label):
+                reaches = [by_key.get((task, metric, label)) for metric in metrics]
+                pairs = zip(metrics, reaches, strict=True)
+                cells = [_reach_cell(sweep, reach, task, label, best[metric]) for metric, reach in pairs]
+                rows.append([name_cell(sweep, label), *cells])
+        heads = ["sampler", *map(_metric_head, metrics)]
+        caption = f"{task}: evaluations per sample to reach {REACHED:g} × the floor. Cost {COSTS[accounting]}."
+        tables.append(table(heads, rows, caption=caption))
+    return "".join(tables)
 
 
 def hypervolume_table(sweep: Sweep, accounting: str) -> str:
-    """Return hypervolume ratios by metric, means over tasks, and their mean."""
-    ratios = {(r.label, r.metric): r for r in sweep.analyses[accounting].ratios if r.task == "all"}
+    """Return hypervolume ratios by metric, means over tasks, and their mean, also of errors that are not clipped."""
+    analysis = sweep.analyses[accounting]
+    ratios = {(r.label, r.metric): r for r in analysis.ratios if r.task == "all"}
+    plain = {r.label: r for r in analysis.unclipped if (r.task, r.metric) == ("all", "all")}
     metrics = in_order(metric for _, metric in ratios if metric != "all")
-    order = sorted(sweep.labels, key=lambda label: -ratios[label, "all"].value if (label, "all") in ratios else 1.0)
     best = {m: max((r.value for (_, name), r in ratios.items() if name == m), default=0.0) for m in metrics}
+    best_plain = max((ratio.value for ratio in plain.values()), default=0.0)
     rows = []
-    for label in order:
+    for label in best_first(analysis, sweep.labels):
         cells = [_ratio_text(ratios.get((label, metric)), best[metric]) for metric in metrics]
-        rows.append([name_cell(sweep, label), _ratio_bar(ratios.get((label, "all"))), *cells])
-    heads = ["sampler", "mean", *map(_metric_head, metrics)]
-    return table(heads, rows, caption=f"Hypervolume ratios with 5–95 % of the bootstrap, {accounting} accounting")
+        mean = _ratio_bar(ratios.get((label, "all")))
+        rows.append([name_cell(sweep, label), mean, _ratio_text(plain.get(label), best_plain), *cells])
+    heads = ["sampler", "mean", "mean<small>not clipped, as in the paper</small>", *map(_metric_head, metrics)]
+    caption = f"Hypervolume ratios, with 5–95 % of the bootstrap. Cost {COSTS[accounting]}."
+    return table(heads, rows, caption=caption)
 
 
 def quantity_table(sweep: Sweep) -> str:
     """Return what is no error, beside the reference's, at each sampler's largest budget; empty without any."""
-    rows = []
+    heads, exact = ["sampler"], ["exact draws"]
+    rows = {label: [name_cell(sweep, label)] for label in sweep.labels}
     for task in sweep.tasks:
         records = [record for item in sweep.shown[task] for record in item.records]
         for metric in in_order(name for record in records for name in record["metrics"] or {}):
             if metric in sweep.error_metrics(task):
                 continue
-            by_label = {item.label: _values(item.records, metric) for item in sweep.shown[task]}
-            cells = [_mean_and_deviation(by_label.get(label, [])) for label in sweep.labels]
+            heads.append(f"{_metric_head(metric)}<small>{escaped(task)}</small>")
             entry = next(r["metrics"][metric] for r in records if metric in (r["metrics"] or {}))
-            exact = _NOTHING
-            if entry.get("floor") is not None:
-                exact = spread(float(entry["floor"]), float(entry.get("floor_sd") or np.nan))
-            rows.append([f"{escaped(task)} <small>{escaped(metric_label(metric))}</small>", exact, *cells])
-    if not rows:
+            has_floor = entry.get("floor") is not None
+            exact.append(spread(entry["floor"], float(entry.get("floor_sd") or np.nan)) if has_floor else _NOTHING)
+            by_label = {item.label: _values(item.records, metric) for item in sweep.shown[task]}
+            for label, row in rows.items():
+                row.append(_mean_and_deviation(by_label.get(label, [])))
+    if len(heads) == 1:
         return ""
-    heads = ["task and quantity", "exact draws", *(name_cell(sweep, label) for label in sweep.labels)]
-    return table(heads, rows, caption="Quantities that should agree with the reference, at the largest budgets")
-
-
-def trouble_table(sweep: Sweep) -> str:
-    """Return the runs that gave no samples, those alike in one row."""
-    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-    for record in sweep.store.records:
-        if record["status"] != "ok":
-            budget = number(float(record.get("budget") or 0))
-            key = (
-                record["label"],
-                record["task"],
-                describe(record),
-                budget,
-                record["status"],
-                str(record.get("error") or ""),
-            )
-            groups.setdefault(key, []).append(record)
-    if not groups:
-        return "<p>Every run gave samples.</p>"
-    rows = []
-    for (label, task, configuration, budget, status, error), records in groups.items():
-        seeds = ", ".join(str(record.get("seed")) for record in records)
-        texts = [task, configuration, budget, status, error or "", seeds]
-        rows.append([name_cell(sweep, label), *map(escaped, texts)])
-    heads = ["sampler", "task", "configuration", "budget", "status", "why", "seeds"]
-    return table(heads, rows, caption="Runs without samples", n_texts=len(heads))
-
-
-def warnings_table(sweep: Sweep) -> str:
-    """Return the warnings of the runs, by sampler and code."""
-    groups: dict[tuple[str, str], list[tuple[Mapping[str, Any], str]]] = {}
-    for record in sweep.store.records:
-        codes, texts = record.get("warnings") or [], record.get("warning_texts") or []
-        for index, code in enumerate(codes):
-            groups.setdefault((record["label"], code), []).append((record, texts[index] if index < len(texts) else ""))
-    if not groups:
-        return "<p>No run warned of anything.</p>"
-    n_runs = {
-        label: sum(r["label"] == label and r["status"] == "ok" for r in sweep.store.records) for label in sweep.labels
-    }
-    rows = []
-    for (label, code), items in groups.items():
-        tasks = ", ".join(dict.fromkeys(record["task"] for record, _ in items))
-        share = f"{len({record['key'] for record, _ in items})} of {n_runs[label]}"
-        rows.append([name_cell(sweep, label), escaped(code), share, escaped(tasks), escaped(items[0][1])])
-    heads = ["sampler", "warning", "runs", "tasks", "for example"]
-    return table(heads, rows, caption="Warnings", n_texts=len(heads))
-
-
-def provenance(sweep: Sweep) -> str:
-    """Return where the runs come from, and what the sweep was asked for."""
-    records = sweep.store.records
-    started = sorted(str(record["started"]) for record in records if record.get("started"))
-    total = sum(float(record.get("evaluations_total") or 0) for record in records)
-    time = sum(float(record.get("seconds") or 0) + float(record.get("seconds_tuning") or 0) for record in records)
-    facts = {
-        "sweep": sweep.store.name,
-        "runs": f"{len(records)}, of {many(len(sweep.labels), 'sampler')} on {many(len(sweep.tasks), 'task')}",
-        "repeats": f"seeds {_values_of(records, 'seed')}",
-        "samples of a run": _values_of(records, "n_samples"),
-        "cdsampler": _values_of(records, "version"),
-        "commit": _values_of(records, "commit"),
-        "JAX": _values_of(records, "jax_version"),
-        "device": _values_of(records, "device"),
-        "host": f"{_values_of(records, 'host_cores')} cores",
-        "started": f"{started[0]} to {started[-1]}" if started else "",
-        "evaluations in all": count(total),
-        "time of all runs": duration(time),
-    }
-    rows = [[escaped(name), escaped(value)] for name, value in facts.items() if value]
-    config = escaped(json.dumps(sweep.store.config, indent=2, ensure_ascii=False))
-    return (
-        table(["what", "value"], rows, caption="Provenance", n_texts=2)
-        + f"<details><summary>What the sweep was asked for</summary><pre>{config}</pre></details>"
+    lines = [row for row in rows.values() if set(row[1:]) != {_NOTHING}]
+    return table(
+        heads, [exact, *lines], caption="Quantities that should agree with exact draws, at the largest budgets"
     )
 
 
@@ -178,13 +120,16 @@ def _cheapest(by_key: Mapping[tuple[str, str, str], Reach], pair: tuple[str, str
 def _reach_cell(sweep: Sweep, reach: Reach | None, task: str, label: str, cheapest: float) -> str:
     if reach is None:
         return '<span class="faint">no samples</span>' if sweep.was_tried(task, label) else _NOT_TESTED
-    hint = escaped(reach.cell.configuration)
+    cell = reach.cell
+    hint = escaped(f"{cell.configuration}, budget {count(cell.budget)}, {len(cell.costs)} of {cell.n_runs} repeats")
     if reach.cost is None:
-        times = f"{number(reach.best, 2)} ×" if np.isfinite(reach.best) else "not finite"
-        best = f'<small class="best">best {times}</small>'
-        return f'<span class="faint" title="{hint}">not reached {best}</span>'
-    text = f'<span title="{hint}">{count(round(reach.cost))}</span>'
-    return f"<strong>{text}</strong>" if reach.cost <= cheapest else text
+        # What is rounded to the threshold is beyond it.
+        rounded = number(reach.best, 3) if float(f"{reach.best:.3g}") > REACHED else f"> {REACHED:g}"
+        times = f"{rounded} ×" if np.isfinite(reach.best) else "not finite"
+        return f'<span class="faint" title="{hint}">not reached <small class="best">best {times}</small></span>'
+    text = f'<span class="reached" title="{hint}">{count(round(reach.cost))}</span>'
+    text = f"<strong>{text}</strong>" if reach.cost <= cheapest else text
+    return text if reach.is_lasting else f'{text} <small class="best">not at more</small>'
 
 
 def _ratio_bar(ratio: HypervolumeRatio | None) -> str:
@@ -216,8 +161,3 @@ def _mean_and_deviation(values: Sequence[float]) -> str:
     if len(set(values)) == 1 and values[0] == round(values[0]):
         return count(values[0])
     return spread(float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else np.nan)
-
-
-def _values_of(records: Sequence[Mapping[str, Any]], field: str) -> str:
-    values = dict.fromkeys(record.get(field) for record in records if record.get(field) is not None)
-    return ", ".join(str(value) for value in sorted(values, key=lambda v: (isinstance(v, str), v)))

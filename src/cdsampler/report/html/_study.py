@@ -10,7 +10,8 @@ from cdsampler.benchmark.fronts import Cell, describe
 from cdsampler.report._format import metric_label, number
 from cdsampler.report._style import EXACT, finish
 from cdsampler.report.html._look import mark_decades
-from cdsampler.report.html._pictures import Picture, legend_above, panel_grid
+from cdsampler.report.html._panels import legend_above, panel_grid
+from cdsampler.report.html._picture import Picture
 from cdsampler.report.html._sweep import Sweep
 
 _MOST_BUDGETS = 4

@@ -6,20 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cdsampler.benchmark.fronts import (
-    ACCOUNTINGS,
-    Cell,
-    Front,
-    HypervolumeRatio,
-    Reach,
-    Store,
-    cells_of,
-    describe,
-    fronts,
-    hypervolume_ratios,
-    reaches,
-    read_store,
-)
+from cdsampler.benchmark.fronts import ACCOUNTINGS, Analysis, Store, analyse_records, describe, read_store
 from cdsampler.errors import InvalidInputError
 from cdsampler.metrics import METRICS
 from cdsampler.report.html._look import Look, looks
@@ -27,15 +14,6 @@ from cdsampler.report.html._look import Look, looks
 # The metric that stands for a task in the summary: the first of these that it has.
 _HEADLINES = ("wasserstein_2", "pair_distance_total_variation", "ramachandran_kl", "energy_wasserstein_1")
 _HOPELESS = 1e9  # times the floor, in a mean of logarithms
-
-
-class Analysis(NamedTuple):
-    """Error against cost in one accounting."""
-
-    cells: list[Cell]
-    fronts: list[Front]
-    ratios: list[HypervolumeRatio]
-    reaches: list[Reach]
 
 
 class Shown(NamedTuple):
@@ -66,7 +44,9 @@ class Sweep(NamedTuple):
         Of the store.
     store
         As it was read.
-    labels, tasks
+    labels
+        Best first, by the mean hypervolume ratio of the first accounting; then those without one.
+    tasks
         In the order of the records.
     looks
         Of the labels.
@@ -74,6 +54,8 @@ class Sweep(NamedTuple):
         By accounting.
     shown
         By task: what stands for each sampler.
+    n_resamples
+        Of the bootstrap.
     """
 
     directory: Path
@@ -83,6 +65,7 @@ class Sweep(NamedTuple):
     looks: dict[str, Look]
     analyses: dict[str, Analysis]
     shown: dict[str, list[Shown]]
+    n_resamples: int
 
     def error_metrics(self, task: str) -> list[str]:
         """Return the metrics of a task that are errors, in the order of `METRICS`."""
@@ -98,6 +81,16 @@ class Sweep(NamedTuple):
         """Return whether a sampler has a run on a task, whatever came of it."""
         return any(record["task"] == task and record["label"] == label for record in self.store.records)
 
+    @property
+    def gaps(self) -> str:
+        """What samplers lack runs on which tasks, in words; empty if every sampler has runs on every task."""
+        n_tried = {task: sum(self.was_tried(task, label) for label in self.labels) for task in self.tasks}
+        n = len(self.labels)
+        parts = [f"{task} has runs of {tried} of {n} samplers" for task, tried in n_tried.items() if tried < n]
+        if not parts:
+            return ""
+        return f"{'; '.join(parts)}: means over tasks are of different tasks, and only roughly comparable."
+
     def headline(self, task: str) -> str | None:
         """Return the metric that stands for a task; None if no run of it gave an error."""
         names = self.error_metrics(task)
@@ -108,15 +101,17 @@ def analyse(directory: str | Path, *, n_resamples: int) -> Sweep:
     """Read a store and analyse it in both accountings."""
     store = read_store(directory)
     records = store.records
-    labels = list(dict.fromkeys(record["label"] for record in records))
     tasks = list(dict.fromkeys(record["task"] for record in records))
-    analyses = {}
-    for accounting in ACCOUNTINGS:
-        cells = cells_of(records, accounting)
-        ratios = hypervolume_ratios(cells, records, n_resamples=n_resamples)
-        analyses[accounting] = Analysis(cells, fronts(cells, n_resamples=n_resamples), ratios, reaches(cells))
-    shown = {task: _shown([record for record in records if record["task"] == task]) for task in tasks}
-    return Sweep(Path(directory), store, labels, tasks, looks(labels), analyses, shown)
+    analyses = {name: analyse_records(records, name, n_resamples=n_resamples) for name in ACCOUNTINGS}
+    labels = best_first(next(iter(analyses.values())), dict.fromkeys(record["label"] for record in records))
+    shown = {task: _shown([record for record in records if record["task"] == task], labels) for task in tasks}
+    return Sweep(Path(directory), store, labels, tasks, looks(labels), analyses, shown, n_resamples)
+
+
+def best_first(analysis: Analysis, labels: Iterable[str]) -> list[str]:
+    """Return labels by falling mean hypervolume ratio, those without one last."""
+    overall = {ratio.label: ratio.value for ratio in analysis.ratios if (ratio.task, ratio.metric) == ("all", "all")}
+    return sorted(labels, key=lambda label: -overall.get(label, -1.0))
 
 
 def in_order(names: Iterable[str]) -> list[str]:
@@ -143,9 +138,9 @@ def load_draws(sweep: Sweep, file: str) -> dict[str, np.ndarray] | None:
         raise InvalidInputError(f"{path} cannot be read ({error}): remove it, or run the sweep anew.") from error
 
 
-def _shown(records: Sequence[Mapping[str, Any]]) -> list[Shown]:
+def _shown(records: Sequence[Mapping[str, Any]], labels: Iterable[str]) -> list[Shown]:
     found = []
-    for label in dict.fromkeys(record["label"] for record in records):
+    for label in labels:
         own = [record for record in records if record["label"] == label and record["status"] == "ok"]
         if not own:
             continue
