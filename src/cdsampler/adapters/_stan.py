@@ -100,7 +100,7 @@ def _by_name(names: list[str], rows: np.ndarray) -> dict[str, np.ndarray]:
     for name in names:
         base, index = _split(name)
         shapes[base] = tuple(max(n, i + 1) for n, i in zip(shapes.get(base, (0,) * len(index)), index, strict=True))
-    found = {base: np.zeros((len(rows), *shape)) for base, shape in shapes.items()}
+    found: dict[str, Any] = {base: np.zeros((len(rows), *shape)) for base, shape in shapes.items()}
     for column, name in enumerate(names):
         base, index = _split(name)
         found[base][slice(None), *index] = rows[:, column]
@@ -114,7 +114,8 @@ def _flat(names: list[str], values: Mapping[str, Any]) -> np.ndarray:
         if base not in values:
             raise InvalidInputError(f"The values lack {base}.")
         try:
-            flat[column] = np.asarray(values[base], dtype=np.float64)[index]
+            array: Any = np.asarray(values[base], dtype=np.float64)
+            flat[column] = array[index]
         except (IndexError, TypeError, ValueError) as error:
             raise InvalidInputError(f"{base} has no element {name}: {values[base]!r}.") from error
     return flat
