@@ -7,7 +7,7 @@ TESTS := $(BIN)/python -m pytest -n 2 --dist loadfile
 SHAPES := $(BIN)/python -m pytest -q --jaxtyping-packages=cdsampler,beartype.beartype tests/charts tests/interpolants \
 	tests/samplers/test_charted_cds.py
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint docs bench clean
 
 $(VENV)/user: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -28,11 +28,16 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint
+docs: $(VENV)/dev
+	rm -rf site
+	$(BIN)/python -m sphinx -q -W --keep-going -d site/.doctrees docs site
+	rm -r site/.doctrees
+
+test: lint docs
 	$(SHAPES)
 	$(TESTS) -m "not slow"
 
-test-all: lint
+test-all: lint docs
 	$(SHAPES)
 	$(TESTS)
 
@@ -41,4 +46,4 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/figures.py
 
 clean:
-	rm -rf $(VENV) demo-output
+	rm -rf $(VENV) demo-output site

@@ -8,11 +8,12 @@ import jax
 import numpy as np
 import typer
 
-from cdsampler import benchmark, report
+from cdsampler import __version__, benchmark, report
 from cdsampler._user_code import load_object
 from cdsampler.cli._console import console
 from cdsampler.density import AbstractLogDensity, LogDensity, coordinate_names
 from cdsampler.errors import InvalidInputError
+from cdsampler.report.html import write_comparison
 
 
 def compare(
@@ -25,7 +26,9 @@ def compare(
     ),
     scale: Annotated[float, typer.Option(help="Rough standard deviation of the parameters.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Same seed, same samples.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for comparison.png, comparison.json and samples.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for comparison.html, comparison.png, comparison.json and samples.")
+    ] = None,
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
 ) -> None:
     """Run several samplers on your own density, and say whether they agree."""
@@ -50,7 +53,10 @@ def compare(
     console.print(report.entries_table(comparison.entries))
     console.print(report.pairs_table(comparison))
     if out is not None:
-        _write(out, comparison, coordinate_names(density))
+        facts = {"model": model, "parameters": density.dim, "samples": samples, "budget": f"{budget} per sample"}
+        facts |= {"scale": scale, "seed": seed, "dtype": dtype, "cdsampler": __version__, "JAX": jax.__version__}
+        facts["device"] = jax.devices()[0].device_kind
+        _write(out, comparison, coordinate_names(density), facts)
 
 
 def _density(loaded: Any, model: str, dim: int | None) -> AbstractLogDensity:
@@ -61,9 +67,10 @@ def _density(loaded: Any, model: str, dim: int | None) -> AbstractLogDensity:
     return LogDensity(loaded, dim)
 
 
-def _write(out: Path, comparison: benchmark.Comparison, names: tuple[str, ...]) -> None:
+def _write(out: Path, comparison: benchmark.Comparison, names: tuple[str, ...], facts: dict[str, Any]) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    written = [report.save_figure(report.comparison_figure(comparison, names), out / "comparison.png")]
+    written = [write_comparison(comparison, names, out / "comparison.html", facts)]
+    written.append(report.save_figure(report.comparison_figure(comparison, names), out / "comparison.png"))
     runs = {}
     for entry in comparison.entries:
         if entry.result is None:
