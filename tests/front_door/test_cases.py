@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cdsampler import DensityError, InvalidInputError, LogDensity
+from cdsampler import DensityError, HostLogDensity, InvalidInputError, LogDensity
 
 
 @pytest.fixture(autouse=True)
@@ -152,3 +152,40 @@ def test_target_equal_to_the_reference(draw, codes):
 def test_one_replica_is_an_error(draw):
     with pytest.raises(InvalidInputError, match="at least 2 replicas, got 1"):
         draw(far, 2, replicas=1)
+
+
+def raising(x):
+    if x[0] > 2:
+        raise ArithmeticError("beyond 2")
+    return float(-0.5 * x[0] ** 2)
+
+
+def test_a_raising_target_passes_its_exception_on_with_the_point(draw):
+    with pytest.raises(ArithmeticError, match="beyond 2") as caught:
+        draw(HostLogDensity(raising, 1), None)
+    assert any("at the parameters [" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.slow
+def test_a_raising_target_may_reject_and_count(draw, check_moments, codes):
+    density = HostLogDensity(raising, 1, on_error="reject")
+    result = draw(density, None)
+    check_moments(result, [-0.0552], [0.8865])
+    assert "nan" in codes(result)
+    assert density.function.n_rejected > 0
+    assert isinstance(density.rejections[0].error, ArithmeticError)
+
+
+@pytest.mark.slow
+def test_jax_within_a_host_function_neither_hangs_nor_lies(draw, check_moments):
+    density = HostLogDensity(lambda x: -0.5 * jnp.sum(jnp.asarray(x) ** 2, axis=-1), 2, batched=True)
+    result = draw(density, None)
+    check_moments(result, [0, 0], [1, 1])
+    assert int(result.evaluations.total().gradient) == 0
+    assert density.n_calls == result.total_evaluations
+
+
+@pytest.mark.slow
+def test_integers_are_cast(draw, check_moments):
+    result = draw(lambda x: -0.5 * jnp.sum(x**2), 2, start=[0, 0], n_samples=256)
+    check_moments(result, [0, 0], [1, 1])
