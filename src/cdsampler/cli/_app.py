@@ -14,6 +14,7 @@ from cdsampler import __version__, benchmark, report
 from cdsampler.cli._compare import compare
 from cdsampler.cli._console import console
 from cdsampler.cli._outcome import Job, show_outcome
+from cdsampler.cli._own import is_own, sample_own
 from cdsampler.cli._progress import ProgressBar, RoundTable
 from cdsampler.cli._reference import reference
 from cdsampler.cli._report import report as write_report
@@ -54,8 +55,15 @@ def version() -> None:
 
 @app.command("sample")
 def sample(
-    target: Annotated[str, typer.Argument(help="Name of a target; see 'cdsampler list'.")],
+    target: Annotated[
+        str, typer.Argument(help="Name of a target, see 'cdsampler list'; or FILE.py:NAME of a density of your own.")
+    ],
     samples: Annotated[int, typer.Option(help="Samples to draw.")] = 1000,
+    dim: Annotated[int | None, typer.Option(help="Number of parameters of a function of your own.")] = None,
+    params: Annotated[
+        str | None,
+        typer.Option(help='JSON, or a file of it, of named parameters: {"loc": [], "scale": "positive", "w": [3]}.'),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same samples bit for bit.")] = 0,
     out: Annotated[
         Path | None, typer.Option(help="Folder for samples.nc, summary.json, figure.png and other pictures.")
@@ -84,22 +92,29 @@ def sample(
 ) -> None:
     """Draw samples from a target, and say how good they are and what they cost."""
     job = _checked_job(target, samples, seed, out, budget, dtype)
+    if is_own(target):
+        _refuse("is for targets of the catalog: 'cdsampler compare' runs samplers on your own", sampler=sampler)
+    else:
+        _refuse("is for a density of your own (FILE.py:NAME)", dim=dim, params=params)
     if sampler is None:
         _refuse(
             "belongs to a preset: give --sampler, too",
             preset=preset,
             set=setting or None,
         )
-        _run_tuned(
-            job,
-            independent=independent,
-            budget=budget,
-            max_evaluations=max_evaluations,
-            plan=None if plan is None else Plan.load(plan),
-            save_plan=save_plan,
-            replicas=replicas,
-            reference_scale=reference_scale,
-        )
+        settings: dict[str, Any] = {
+            "independent": independent,
+            "budget": budget,
+            "max_evaluations": max_evaluations,
+            "plan": None if plan is None else Plan.load(plan),
+            "save_plan": save_plan,
+            "replicas": replicas,
+            "reference_scale": reference_scale,
+        }
+        if is_own(target):
+            sample_own(target, samples, seed, out, dim=dim, params=params, **settings)
+        else:
+            _run_tuned(job, **settings)
         return
     _refuse(
         "belongs to the tuned plan: leave out --sampler",
@@ -108,15 +123,15 @@ def sample(
         save_plan=save_plan,
         independent=independent or None,  # a preset always runs one chain per sample
     )
-    settings = benchmark.with_overrides(
+    chosen = benchmark.with_overrides(
         benchmark.preset_of(target, preset or "recommended"),
         n_replicas=replicas,
         reference_scale=reference_scale,
         **dict(benchmark.parse_setting(text) for text in setting or []),
     )
     budget = PRESET_BUDGET if budget is None else budget
-    recorded = {"sampler": sampler, "budget": budget, **dataclasses.asdict(settings)}
-    _run_preset(dataclasses.replace(job, settings=recorded), sampler, budget, settings)
+    recorded = {"sampler": sampler, "budget": budget, **dataclasses.asdict(chosen)}
+    _run_preset(dataclasses.replace(job, settings=recorded), sampler, budget, chosen)
 
 
 def _checked_job(target: str, samples: int, seed: int, out: Path | None, budget: int | None, dtype: str) -> Job:
@@ -124,7 +139,8 @@ def _checked_job(target: str, samples: int, seed: int, out: Path | None, budget:
     if dtype not in ("float32", "float64"):
         raise InvalidInputError(f"--dtype must be float32 or float64, got {dtype!r}.")
     jax.config.update("jax_enable_x64", dtype == "float64")
-    benchmark.build_target(target)
+    if not is_own(target):
+        benchmark.build_target(target)
     for name, value, least in (("--samples", samples, 1), ("--budget", budget, 1), ("--seed", seed, 0)):
         if value is not None and value < least:
             raise InvalidInputError(f"{name} must be at least {least}, got {value}.")
