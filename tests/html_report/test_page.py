@@ -71,7 +71,8 @@ def test_the_script_has_every_sampler_and_panel(written):
     panel = data["panels"]["returned"][0]
     series = {data["samplers"][one["sampler"]]["label"]: one for one in panel["series"]}
     assert series["nrpt"]["points"][0][0] == 600
-    assert series["oasmc"]["low"][0] is None  # infeasible at the least budget
+    assert series["oasmc"]["low"][0] == [0, None]  # infeasible at the least budget
+    assert 0 < series["oasmc"]["low"][1][0] < panel["grid"][2]
     assert sum(point[8] for point in series["nrpt"]["points"]) == 3
 
 

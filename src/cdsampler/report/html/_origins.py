@@ -45,7 +45,7 @@ def provenance(sweep: Sweep) -> str:
         "commit": _values_of(records, "commit"),
         "JAX": _values_of(records, "jax_version"),
         "device": _values_of(records, "device"),
-        "host": f"{_values_of(records, 'host_cores')} cores",
+        "cores of the host": _values_of(records, "host_cores"),
         "started": f"{started[0]} to {started[-1]}" if started else "",
         "evaluations in all": count(total),
         "time of all runs": duration(time),

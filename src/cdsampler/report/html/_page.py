@@ -83,7 +83,7 @@ def write_report(
     if lacking:
         notes.append(f"The store has no samples to draw for {', '.join(lacking)}.")
     studies = study_pictures(sweep)
-    text = _page(sweep, pictures, studies, notes, accounting)
+    write_whole(page, _page(sweep, pictures, studies, notes, accounting).encode("utf-8"))
     written_tables = []
     for name, rows in tables(sweep.store.records, sweep.analyses).items():
         written_tables += write_table(rows, page.parent / "tables", name)
@@ -91,7 +91,6 @@ def write_report(
     written_figures = []
     for picture in [*(front for front in fronts if front is not None), *pictures, *studies]:
         written_figures += picture.save(page.parent / "figures")
-    write_whole(page, text.encode("utf-8"))
     return Report(page, tuple(written_figures), tuple(written_tables), tuple(notes))
 
 

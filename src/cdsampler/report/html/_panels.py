@@ -51,6 +51,7 @@ def label_outer(panels: Sequence[Axes], *, x: str, y: str) -> None:
     """Label the axes of panels that share them: below the lowest of each column, and left of each row."""
     for index, axes in enumerate(panels):
         is_lowest, is_left = index + _N_COLUMNS >= len(panels), index % _N_COLUMNS == 0
+        axes.set(xlabel="", ylabel="")  # what drew the panel may have labelled it by itself
         finish(axes, x=x if is_lowest else "", y=y if is_left else "")
         # matplotlib leaves the marks to the last row, which may not have a panel in this column.
         axes.tick_params(labelbottom=is_lowest, labelleft=is_left)

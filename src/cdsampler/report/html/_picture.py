@@ -31,12 +31,15 @@ class Picture:
         Above it on the page; may be empty.
     text
         What it shows, for those who cannot see it.
+    note
+        Below it on the page; by default the text.
     """
 
     name: str
     figure: Figure
     title: str
     text: str
+    note: str | None = None
 
     @cached_property
     def png(self) -> bytes:
@@ -57,7 +60,7 @@ class Picture:
         width = round(_PIXELS * self.figure.get_figwidth())
         return (
             f'<figure>{caption}<img src="data:image/{kind};base64,{data}" width="{width}" alt="{text}">'
-            f'<p class="small">{text}</p></figure>'
+            f'<p class="small">{text if self.note is None else escaped(self.note)}</p></figure>'
         )
 
     def save(self, folder: Path) -> list[Path]:

@@ -1,5 +1,6 @@
 """The page's pictures of samples: beside exact draws, by energy, and by angles, a panel for each sampler."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from cdsampler.report.html._sweep import Shown, Sweep, load_draws
 _N_BINS = 50
 _HIGHEST = 2.0  # times the reference's highest bin: a sampler's spike beyond it would flatten all panels
 _KELVIN = 300.0
+_ANGLE_MARKS = (-90, 0, 90)  # those at the ends would touch the next panel's
 _FEW_DRAWS, _COARSE_BINS = 2000, 36  # fewer draws than that leave most of the finer bins empty
 
 
@@ -75,7 +77,7 @@ def _planes(task: str, drawn: list[_Drawn], exact: np.ndarray | None) -> Picture
         _title(axes, item, f"{count(int(beyond))} outside" if beyond else "")
     label_outer(panels, x=names[0], y=names[1])
     text = f"Samples of {_names(drawn)} on {task}, in the plane, beside exact draws."
-    return Picture(f"samples-{task}", figure, task, text)
+    return Picture(f"samples-{task}", figure, task, text, _configurations(drawn))
 
 
 def _energies(task: str, drawn: list[_Drawn], exact: np.ndarray | None) -> Picture | None:
@@ -105,7 +107,7 @@ def _energies(task: str, drawn: list[_Drawn], exact: np.ndarray | None) -> Pictu
     label_outer(panels, x="energy", y="density")
     panels[0].legend(fontsize=TICK_SIZE, frameon=False, loc="upper right")
     text = f"Histograms of the energies of {_names(drawn)} on {task}, over that of the reference."
-    return Picture(f"energies-{task}", figure, task, text)
+    return Picture(f"energies-{task}", figure, task, text, _configurations(drawn))
 
 
 def _heights(energies: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -120,22 +122,26 @@ def _angles(task: str, drawn: list[_Drawn], exact: np.ndarray | None) -> Picture
     if not pairs:
         return None
     drawn = [item for item, _ in pairs]
-    named = [] if exact is None else [("Reference", exact)]
-    named += [(item.shown.label, angles) for item, angles in pairs]
+    named = [(item.shown.label, angles) for item, angles in pairs]
+    if exact is not None:
+        # More draws would reach up to rarer bins, which no sampler of these could show.
+        named.insert(0, ("Reference", exact[: max(len(angles) for _, angles in pairs)]))
     n_bins = N_BINS if min(len(angles) for _, angles in named) >= _FEW_DRAWS else _COARSE_BINS
     figure, panels = panel_grid(len(named), square=True, is_shared=True)
     surfaces = [free_energies(label, angles, _KELVIN, n_bins=n_bins) for label, angles in named]
     top = max(min(max(float(np.nanmax(surface)) for surface in surfaces), MOST_KJ), 1e-3)
     images = [draw_surface(axes, surface, top) for axes, surface in zip(panels, surfaces, strict=True)]
-    for axes, (_, angles), item in zip(panels[-len(drawn) :], named[-len(drawn) :], drawn, strict=True):
+    for axes, (item, angles) in zip(panels[-len(drawn) :], pairs, strict=True):
         _title(axes, item, _c7ax(angles))
     if exact is not None:
-        finish(panels[0], title=f"Reference (n = {count(len(exact))})\n{_c7ax(exact)}")
+        finish(panels[0], title=f"Reference (n = {count(len(named[0][1]))})\n{_c7ax(exact)} of {count(len(exact))}")
     label_outer(panels, x="φ (degrees)", y="ψ (degrees)")
-    bar = figure.colorbar(images[0], ax=figure.axes, shrink=0.7, aspect=30)
+    panels[0].set(xticks=_ANGLE_MARKS, yticks=_ANGLE_MARKS)
+    bar = figure.colorbar(images[0], ax=figure.axes, location="top", shrink=0.3, aspect=30, anchor=(0.0, 0.5))
     bar.set_label("free energy (kJ/mol)", fontsize=LABEL_SIZE)
+    bar.ax.tick_params(labelsize=TICK_SIZE)
     text = f"Free energy of the angles φ and ψ of {_names(drawn)} on {task}, beside the reference."
-    return Picture(f"ramachandran-{task}", figure, task, text)
+    return Picture(f"ramachandran-{task}", figure, task, text, _configurations(drawn))
 
 
 def _c7ax(angles: np.ndarray) -> str:
@@ -148,8 +154,12 @@ def _title(axes: Axes, item: _Drawn, more: str) -> None:
 
 
 def _names(drawn: Sequence[_Drawn]) -> str:
-    labels = [item.shown.label for item in drawn]
-    configurations = [item.shown.configuration for item in drawn]
-    if len(set(configurations)) == 1:
-        return f"{', '.join(labels)} ({configurations[0]})"
-    return "; ".join(f"{label} ({text})" for label, text in zip(labels, configurations, strict=True))
+    return ", ".join(item.shown.label for item in drawn)
+
+
+def _configurations(drawn: Sequence[_Drawn]) -> str:
+    """Return the configurations that are shown: the commonest, and whose are others."""
+    commonest = Counter(item.shown.configuration for item in drawn).most_common(1)[0][0]
+    others = [item.shown for item in drawn if item.shown.configuration != commonest]
+    exceptions = "; ".join(f"{shown.label}: {shown.configuration}" for shown in others)
+    return f"All with {commonest}" + (f", but {exceptions}." if others else ".")

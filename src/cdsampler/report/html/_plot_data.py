@@ -17,7 +17,8 @@ def plot_data(sweep: Sweep) -> str:
 
     Samplers are in the order of `sweep.labels`. A point is [cost, error as drawn, error as it was, multiple of the
     floor, configuration, budget, repeats that succeeded, repeats, 1 if it is on the front]: what is below the floor is
-    drawn there.
+    drawn there. Bands are steps on a grid of costs, [least, greatest, number] and even in their logarithm: each step is
+    [first place on the grid, value], None where there is nothing.
     """
     configurations: dict[str, int] = {}
     panels: dict[str, list[Any]] = {}
@@ -33,7 +34,7 @@ def plot_data(sweep: Sweep) -> str:
                         "task": task,
                         "metric": metric_label(metric),
                         "floor": _short(floor_of(sweep, task, metric)),
-                        "grid": _list(fronts[0].grid),
+                        "grid": [_short(fronts[0].grid[0]), _short(fronts[0].grid[-1]), len(fronts[0].grid)],
                         "series": [_series(sweep, front, cells, metric, configurations) for front in fronts],
                     }
                 )
@@ -61,12 +62,14 @@ def _series(
         drawn = np.fmax(error, cell.floors[metric])
         figures = [_short(float(value)) for value in (cell.cost, drawn, error, cell.ratio(metric))]
         points.append([*figures, index, cell.budget, n_known, cell.n_runs, int(id(cell) in on_front)])
-    band = {"low": _list(front.low), "high": _list(front.high)}
+    band = {"low": _steps(front.low), "high": _steps(front.high)}
     return {"sampler": sweep.labels.index(front.label), "points": points} | band
 
 
-def _list(values: np.ndarray) -> list[float | None]:
-    return [_short(float(value)) for value in values]
+def _steps(values: np.ndarray) -> list[list[float | None]]:
+    """Return where a step function changes, and to what: a page holds hundreds of them."""
+    short = [_short(float(value)) for value in values]
+    return [[i, value] for i, value in enumerate(short) if i == 0 or value != short[i - 1]]
 
 
 def _short(value: float | None) -> float | None:

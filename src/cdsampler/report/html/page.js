@@ -79,11 +79,20 @@
     }
   };
 
-  const band = (grid, series, x, y) => {
-    const there = grid.map((_, i) => i).filter((i) => series.low[i] !== null && series.high[i] !== null);
+  // The values of a step function, [[first place, value], …], at all places of the grid.
+  const unfold = (steps, n) => {
+    const values = new Array(n).fill(null);
+    for (const [first, value] of steps) values.fill(value, first);
+    return values;
+  };
+
+  const band = ([least, greatest, n], series, x, y) => {
+    const low = unfold(series.low, n), high = unfold(series.high, n);
+    const grid = low.map((_, i) => least * (greatest / least) ** (i / (n - 1)));
+    const there = grid.map((_, i) => i).filter((i) => low[i] !== null && high[i] !== null);
     if (there.length < 2) return "";
     const edge = (values, order) => order.map((i) => `${x(grid[i]).toFixed(1)} ${y(values[i]).toFixed(1)}`).join("L");
-    return `M${edge(series.low, there)}L${edge(series.high, [...there].reverse())}z`;
+    return `M${edge(low, there)}L${edge(high, [...there].reverse())}z`;
   };
 
   const curve = (series, x, y) => {
@@ -124,7 +133,7 @@
     // Axes fit what is shown, so that hiding a bad sampler tells good ones apart.
     const shown = panel.series.filter((s) => !hidden.has(data.samplers[s.sampler].label));
     const points = shown.flatMap((s) => s.points);
-    const bands = hasBands() ? shown.flatMap((s) => [...s.low, ...s.high]).filter((v) => v !== null) : [];
+    const bands = hasBands() ? shown.flatMap((s) => [...s.low, ...s.high]).map(([, v]) => v).filter((v) => v !== null) : [];
     const floors = panel.floor ? [panel.floor] : [];
     if (!points.length) return make("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "Nothing is shown" });
     const xs = limits(points.map((p) => p[0]), 0.04);
