@@ -144,7 +144,10 @@ def test_a_target_of_ones_own_needs_a_file_a_function_and_settings(mine):
     folder = mine().parent
     for old, new, message in (
         ("mine.py:build", "none.py:build", "no file .*none.py"),
-        ("mine.py:build", "build", "file.py:function"),
+        ("mine.py:build", "build", r"\[tasks.mine\] target: .*FILE.py:NAME.*got 'build'"),
+        ("mine.py:build", "mine.py:biuld", r"mine.py has no biuld: did you mean build\?"),
+        ("mine.py:build", "no_such.module:build", "no module 'no_such.module'"),
+        ("[tasks.mine]", '[tasks."a/b"]', "letters, digits .* got 'a/b'"),
         ("n_replicas = 3, ", "", r"\[tasks.mine\].*give n_replicas"),
     ):
         with pytest.raises(InvalidInputError, match=message):

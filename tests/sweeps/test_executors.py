@@ -10,7 +10,8 @@ from cdsampler.benchmark.sweeps._dispatch import Dispatch
 from cdsampler.benchmark.sweeps._run_one import Outcome
 from cdsampler.errors import InvalidInputError
 
-OF_THE_MACHINE = ("seconds", "seconds_tuning", "seconds_compilation", "started", "host_cores", "samples_file")
+# The commit is read by each process when it starts: somebody may commit meanwhile.
+OF_THE_MACHINE = ("commit", "seconds", "seconds_tuning", "seconds_compilation", "started", "host_cores", "samples_file")
 
 
 def jobs_of(n_tasks, n_runs):
@@ -91,9 +92,13 @@ def test_a_worker_that_dies_twice_fails_its_run_and_no_other(mine, tmp_path):
     )
     progress = sweeps.run_sweep(path, tmp_path / "store", executor=sweeps.Processes(1))
     assert (progress.done, progress.failed) == (2, 1)
-    by_task = {record["task"]: record for record in measured(tmp_path / "store").values()}
+    lines = (tmp_path / "store" / "records.jsonl").read_text().splitlines()
+    by_task = {record["task"]: record for record in map(json.loads, lines)}
     assert by_task["mine"]["status"] == "ok"
     assert "died twice in this run, with exit code -9" in by_task["deadly"]["error"]
+    for field in ("version", "device", "jax_version"):
+        assert by_task["deadly"][field] == by_task["mine"][field] != ""
+    assert bool(by_task["deadly"]["commit"]) == bool(by_task["mine"]["commit"])
 
 
 def test_once_stopped_nothing_new_begins(monkeypatch):
@@ -103,24 +108,3 @@ def test_once_stopped_nothing_new_begins(monkeypatch):
     next(outcomes)
     stop.set()
     assert list(outcomes) == []
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # Ray's own
-def test_a_cluster_of_two_nodes_finds_what_one_process_finds(tiny, tmp_path):
-    ray = pytest.importorskip("ray")
-    cluster_utils = pytest.importorskip("ray.cluster_utils")
-    cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    cluster.add_node(num_cpus=1)
-    try:
-        executor = sweeps.Ray(cluster.address)
-        assert executor.n_workers == 2
-        sweep = sweeps.parse_config(tiny)
-        assert sweeps.run_sweep(sweep, tmp_path / "two", executor=executor).failed == 0
-        executor.close()
-        assert not ray.is_initialized()
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
-    sweeps.run_sweep(sweep, tmp_path / "one")
-    assert measured(tmp_path / "one") == measured(tmp_path / "two")

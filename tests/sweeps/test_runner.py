@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import math
 import os
@@ -13,7 +14,7 @@ import pytest
 
 from cdsampler import benchmark
 from cdsampler.benchmark import sweeps
-from cdsampler.benchmark.sweeps import _run_one
+from cdsampler.benchmark.sweeps import _records, _run_one
 from cdsampler.benchmark.sweeps._pace import Pace
 from cdsampler.density import LogDensity
 from cdsampler.errors import InvalidInputError
@@ -55,7 +56,8 @@ FIELDS = [
     "started",
     "samples_file",
 ]
-OF_THE_MACHINE = ("seconds", "seconds_tuning", "seconds_compilation", "started", "host_cores")
+# The commit is read by each process when it starts: somebody may commit meanwhile.
+OF_THE_MACHINE = ("commit", "seconds", "seconds_tuning", "seconds_compilation", "started", "host_cores")
 
 SCRIPT = """
 import sys
@@ -172,8 +174,9 @@ def test_a_run_that_fails_is_recorded_and_may_be_tried_again(mine, tmp_path):
     progress = sweeps.run_sweep(path, folder)
     assert (progress.done, progress.failed) == (1, 1)
     (record,) = records(folder)
-    assert list(record) == FIELDS
+    assert list(record) == [*FIELDS, "target_sha256"]
     assert record["status"] == "failed"
+    assert record["device"] == jax.devices()[0].device_kind
     assert record["error"].startswith("RuntimeError: no such luck (mine.py:")
     assert record["metrics"] == {}
     assert sweeps.run_sweep(path, folder).done == 1
@@ -189,6 +192,9 @@ def test_an_infeasible_run_is_recorded(tiny, tmp_path):
     by_budget = {record["budget"]: record for record in records(tmp_path)}
     assert list(by_budget[20]) == FIELDS
     assert by_budget[20]["status"] == "infeasible"
+    for field in ("version", "commit", "device", "host_cores", "jax_version"):
+        assert by_budget[20][field] == by_budget[40][field]
+    assert by_budget[20]["device"]
     assert "too small" in by_budget[20]["error"]
     assert by_budget[40]["status"] == "ok"
 
@@ -222,6 +228,14 @@ class Registered(AbstractTarget):
         return LogDensity(lambda y: -0.5 * jnp.sum(y**2), 2, dtype=dtype)
 
 
+class Elsewhere(AbstractTarget):
+    name: str = "registered"
+    dim: int = 2
+
+    def density(self, dtype=None):
+        return LogDensity(lambda y: -0.5 * jnp.sum((y - 50) ** 2), 2, dtype=dtype)
+
+
 def test_a_registered_target_stays_in_its_process(mine, tmp_path):
     sweeps.register_target("registered", Registered, benchmark.Preset(n_replicas=3, reference_scale=2.0))
     with pytest.raises(InvalidInputError, match="another name"):
@@ -233,6 +247,40 @@ def test_a_registered_target_stays_in_its_process(mine, tmp_path):
         sweeps.run_sweep(sweep, tmp_path / "a", executor=sweeps.Processes(1))
     assert not (tmp_path / "a").exists()
     assert sweeps.run_sweep(sweep, tmp_path / "b").failed == 0
+    # Another one by the same name, in the same process.
+    sweeps.register_target("registered", Elsewhere, benchmark.Preset(n_replicas=3, reference_scale=2.0))
+    assert sweeps.run_sweep(sweep, tmp_path / "c").failed == 0
+    (record,) = records(tmp_path / "c")
+    with np.load(tmp_path / "c" / record["samples_file"]) as file:
+        assert file["positions"].mean() == pytest.approx(50, abs=5)
+
+
+def test_names_that_no_file_can_have_are_refused():
+    with pytest.raises(InvalidInputError, match=r"got 'a/b': choose another name"):
+        sweeps.register_target("a/b", Registered, benchmark.Preset(n_replicas=3, reference_scale=2.0))
+
+
+def test_a_sweep_that_was_built_by_hand_is_checked(tiny):
+    sweep = sweeps.parse_config(tiny)
+    with pytest.raises(InvalidInputError, match=r"Unknown dtype 'float46'.*Did you mean 'float64'"):
+        sweeps.expand(dataclasses.replace(sweep, dtype="float46"))
+    with pytest.raises(InvalidInputError, match="Unknown preset 'papers'"):
+        sweeps.expand(dataclasses.replace(sweep, preset="papers"))
+
+
+def test_going_on_with_another_device_is_said_by_its_name(tiny, tmp_path, monkeypatch):
+    said = []
+    sweep = sweeps.parse_config(tiny.replace("repeats = 2", "repeats = 1"))
+    sweeps.run_sweep(sweep, tmp_path, tasks=["gm-2"], samplers=["mala"], on_message=said.append)
+    assert said == []
+    before = _records.machine()
+    monkeypatch.setattr(_records, "machine", lambda: before | {"device": "NVIDIA H200"})
+    monkeypatch.setattr(_run_one, "_run", lambda *args: 1 / 0)  # what fails has a device, too
+    for _ in range(2):
+        sweeps.run_sweep(sweep, tmp_path, on_message=said.append)
+    (text,) = said
+    assert f"several devices ({before['device']}, NVIDIA H200)" in text
+    assert str(tmp_path) in text
 
 
 def test_the_time_left_counts_evaluations_tunings_and_programs(tiny):

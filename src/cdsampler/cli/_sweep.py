@@ -24,13 +24,15 @@ def sweep(
     executor: Annotated[str, typer.Option(help="in-process, processes or ray.")] = "in-process",
     workers: Annotated[int | None, typer.Option(help="Runs at once; with processes or ray.")] = None,
     address: Annotated[str | None, typer.Option(help="Of a Ray cluster, e.g. auto; default one of its own.")] = None,
+    gpus_per_worker: Annotated[float | None, typer.Option(help="Of a Ray cluster's; default none.")] = None,
     tasks: Annotated[str | None, typer.Option(help="Only these, separated by commas.")] = None,
     samplers: Annotated[str | None, typer.Option(help="Only these entries, labels or samplers.")] = None,
     retry_failed: Annotated[bool, typer.Option(help="Make runs again that failed.")] = False,
+    redo_changed: Annotated[bool, typer.Option(help="Make runs anew whose target's file was changed.")] = False,
     dry_run: Annotated[bool, typer.Option(help="Only say how many runs and evaluations there are.")] = False,
 ) -> None:
     """Run a sweep, or what is left of it: Ctrl-C ends it after the current run, and the same command goes on."""
-    _check_options(executor, workers, address)
+    _check_options(executor, workers, address, gpus_per_worker)
     if executor != "in-process":
         # This process plans and writes; workers need the accelerator's memory.
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -52,10 +54,11 @@ def sweep(
         progress = sweeps.run_sweep(
             asked,
             folder,
-            executor=_executor(executor, workers, address),
+            executor=_executor(executor, workers, address, gpus_per_worker),
             tasks=only_tasks,
             samplers=only_samplers,
             retry_failed=retry_failed,
+            redo_changed=redo_changed,
             on_progress=update,
             on_message=_say,
         )
@@ -64,18 +67,20 @@ def sweep(
         raise typer.Exit(130)
 
 
-def _check_options(executor: str, workers: int | None, address: str | None) -> None:
+def _check_options(executor: str, workers: int | None, address: str | None, gpus: float | None) -> None:
     if executor not in EXECUTORS:
         raise InvalidInputError(f"--executor must be one of {', '.join(EXECUTORS)}, got {executor!r}.")
     if workers is not None and executor == "in-process":
         raise InvalidInputError("--workers belongs to other processes: give --executor processes or ray, too.")
     if address is not None and executor != "ray":
         raise InvalidInputError("--address is that of a Ray cluster: give --executor ray, too.")
+    if gpus is not None and executor != "ray":
+        raise InvalidInputError("--gpus-per-worker is of a Ray cluster's GPUs: give --executor ray, too.")
 
 
-def _executor(name: str, workers: int | None, address: str | None) -> sweeps.Executor:
+def _executor(name: str, workers: int | None, address: str | None, gpus: float | None) -> sweeps.Executor:
     if name == "ray":
-        return sweeps.Ray(address, workers)
+        return sweeps.Ray(address, workers, gpus_per_worker=gpus or 0)
     return sweeps.Processes(workers) if name == "processes" else sweeps.InProcess()
 
 

@@ -6,12 +6,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from cdsampler._user_code import located
 from cdsampler.benchmark._names import known
 from cdsampler.benchmark._presets import PRESET_KINDS
 from cdsampler.benchmark._samplers import SAMPLERS
-from cdsampler.benchmark.sweeps._model import Entry, Sweep, Task
+from cdsampler.benchmark.sweeps._model import DTYPES, Entry, Sweep, Task
 from cdsampler.benchmark.sweeps._settings import checked_setting, checked_settings
-from cdsampler.benchmark.sweeps._targets import preset_of_task, resolved
+from cdsampler.benchmark.sweeps._targets import preset_of_task
 from cdsampler.errors import InvalidInputError
 
 MAX_SEED = 2**31  # of NumPy's and the metrics' generators
@@ -78,7 +79,7 @@ def parse(text: str, where: str, folder: Path) -> Sweep:
 
 def _sweep(file: _File, folder: Path) -> Sweep:
     known(file.preset, PRESET_KINDS, "preset")
-    known(file.dtype, ("float32", "float64"), "dtype")
+    known(file.dtype, DTYPES, "dtype")
     tasks = tuple(_task(name, task, file.preset, folder) for name, task in file.tasks.items())
     entries = tuple(_entry(name, entry, list(file.tasks)) for name, entry in file.samplers.items())
     return Sweep(file.name, file.preset, _seeds(file), tasks, entries, file.dtype, folder)
@@ -104,7 +105,10 @@ def _task(name: str, given: _Task, preset: str, folder: Path) -> Task:
     task = Task(name, given.samples, budgets, checked_settings(given.settings, f"{where} settings"), given.target)
     preset_of_task(task, preset)
     if given.target is not None:
-        resolved(given.target, folder)
+        try:
+            located(given.target, folder)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{where} target: {error}") from error
     return task
 
 

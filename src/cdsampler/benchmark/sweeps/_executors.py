@@ -12,7 +12,7 @@ from typing import Protocol
 
 from cdsampler.benchmark.sweeps._dispatch import Dispatch
 from cdsampler.benchmark.sweeps._plan import Job
-from cdsampler.benchmark.sweeps._records import blank_record, n_cores
+from cdsampler.benchmark.sweeps._records import blank_record, machine, n_cores
 from cdsampler.benchmark.sweeps._run_one import Outcome, run_one
 from cdsampler.errors import InvalidInputError
 
@@ -115,6 +115,7 @@ class _Worker:
         self._process: BaseProcess = context.Process(target=_work, args=(there, cores), daemon=True)
         self._process.start()
         there.close()
+        self._cores = cores
         self._died_at = died_at
         self.job: Job | None = None
         self.is_dead = False
@@ -146,7 +147,8 @@ class _Worker:
                 return job, None
             code = self._process.exitcode
             error = f"The worker process died twice in this run, with exit code {code}: is memory short?"
-            return job, Outcome(blank_record(job.spec, "failed", error))
+            made_on = machine() | {"host_cores": len(self._cores) or n_cores()}
+            return job, Outcome(blank_record(job.spec, "failed", error, made_on=made_on))
 
     def end(self) -> None:
         """End the process: at once if it is in a run, which nobody waits for."""
@@ -180,4 +182,8 @@ def _work(connection: Connection, cores: list[int]) -> None:
             job = connection.recv()
         except EOFError:
             return
-        connection.send(run_one(job))
+        outcome = run_one(job)
+        try:
+            connection.send(outcome)
+        except BrokenPipeError:  # the sweep is gone
+            return

@@ -7,7 +7,6 @@ import numpy as np
 from cdsampler.benchmark._dihedrals import backbone_angles
 from cdsampler.benchmark._exact import exact_reference, metric_rows
 from cdsampler.benchmark._rows import energy_of
-from cdsampler.benchmark._targets import TARGETS
 from cdsampler.metrics import ExactReference, Floor, FloorRepeats, evaluate
 from cdsampler.sampling import Result
 from cdsampler.targets import AbstractExactTarget, AbstractTarget, Molecule
@@ -29,12 +28,14 @@ class Judge:
     Parameters
     ----------
     target
-        One of the catalog, or with an exact sampler; others have no metrics.
+    is_of_catalog
+        Others have metrics only with an exact sampler; what they are called says nothing.
     """
 
-    def __init__(self, target: AbstractTarget):
+    def __init__(self, target: AbstractTarget, is_of_catalog: bool):
         self._target = target
-        has_reference = isinstance(target, AbstractExactTarget) or target.name in TARGETS
+        self._is_of_catalog = is_of_catalog
+        has_reference = isinstance(target, AbstractExactTarget) or is_of_catalog
         self._exact: ExactReference | None = exact_reference(target) if has_reference else None
         self._floors: dict[int, dict[str, Floor]] = {}
 
@@ -77,7 +78,7 @@ class Judge:
         arrays: dict[str, Any] = {"energies": np.asarray(energies, dtype=np.float32)}
         if rows.shape[1] == 2:
             arrays["positions"] = rows.astype(np.float32)
-        if isinstance(self._target, Molecule) and self._target.name in TARGETS:
+        if isinstance(self._target, Molecule) and self._is_of_catalog:
             arrays["angles"] = backbone_angles(rows).astype(np.float32)
         return arrays
 

@@ -6,6 +6,8 @@ from typing import Any
 
 Setting = float | int | str | bool | None
 
+DTYPES = ("float32", "float64")
+
 
 @dataclass(frozen=True)
 class Task:
@@ -23,6 +25,7 @@ class Task:
         What differs from the preset, for every sampler.
     target
         "module:function" or "file.py:function" of a function that returns an `AbstractTarget`; None for known names.
+        A run is known by the contents of the file, too, but not by those of a module or of what a file imports.
     """
 
     name: str

@@ -9,12 +9,13 @@ from functools import cached_property
 
 import jax
 
+from cdsampler._user_code import file_hash, located
 from cdsampler.benchmark._names import known
-from cdsampler.benchmark._presets import Preset
+from cdsampler.benchmark._presets import PRESET_KINDS, Preset
 from cdsampler.benchmark._protocol import with_budget_per_sample
 from cdsampler.benchmark._samplers import build_sampler
-from cdsampler.benchmark.sweeps._model import Entry, Setting, Sweep, Task
-from cdsampler.benchmark.sweeps._targets import changed, preset_of_task, resolved
+from cdsampler.benchmark.sweeps._model import DTYPES, Entry, Setting, Sweep, Task
+from cdsampler.benchmark.sweeps._targets import changed, preset_of_task
 from cdsampler.errors import InvalidInputError
 from cdsampler.samplers import AbstractSampler
 from cdsampler.sampling import check_group
@@ -40,6 +41,8 @@ class RunSpec:
         JAX's default type.
     target
         As the sweep's file names it; None for known names.
+    target_sha256
+        Of that file's bytes; None if the target is in no file. What the file imports isn't looked at.
     """
 
     task: str
@@ -53,11 +56,15 @@ class RunSpec:
     preset: str
     dtype: str = "float32"
     target: str | None = None
+    target_sha256: str | None = None
 
     @cached_property
     def key(self) -> str:
         """Hash of all of it, the same on every machine."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
+        asked = asdict(self)
+        if self.target_sha256 is None:
+            del asked["target_sha256"]  # keys of other targets are older than this field
+        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def evaluations(self) -> int:
@@ -102,13 +109,17 @@ def expand(sweep: Sweep, *, tasks: Sequence[str] | None = None, samplers: Sequen
     Returns
     -------
     list of Job
-        Nothing is evaluated. Runs that are impossible for their budget or number of samples say why.
+        Nothing is evaluated. Runs whose budget is too small say so; each configuration has a budget that isn't.
 
     Raises
     ------
     InvalidInputError
-        Unknown names, settings that don't go together, or a configuration for which every budget is too small.
+        Unknown names, settings that don't go together, a target's file or function that isn't there, nothing left to
+        run, or a configuration that is impossible with all budgets of a task: they are too small, or its particles are
+        more than the samples.
     """
+    known(sweep.preset, PRESET_KINDS, "preset")
+    known(sweep.dtype, DTYPES, "dtype")
     for name in tasks or []:
         known(name, [task.name for task in sweep.tasks], "task of this sweep")
     names = {name for entry in sweep.entries for name in _names(entry)}
@@ -135,7 +146,8 @@ def _names(entry: Entry) -> set[str]:
 def _jobs_of(sweep: Sweep, task: Task, entry: Entry) -> Iterator[Job]:
     where = f"[samplers.{entry.name}] on {task.name}"
     base = preset_of_task(task, sweep.preset)
-    target = None if task.target is None else resolved(task.target, sweep.folder)
+    target = None if task.target is None else located(task.target, sweep.folder)
+    sha256 = None if target is None else file_hash(target)
     groups: dict[str, list[tuple[int, int, Job]]] = {}
     for number, values in enumerate(itertools.product(*entry.grid.values())):
         changes = entry.settings | dict(zip(entry.grid, values, strict=True))
@@ -154,6 +166,7 @@ def _jobs_of(sweep: Sweep, task: Task, entry: Entry) -> Iterator[Job]:
                     preset=sweep.preset,
                     dtype=sweep.dtype,
                     target=task.target,
+                    target_sha256=sha256,
                 )
                 job = Job(spec, f"{task.name}/{structure}", target, problem, keeps_samples=seed == sweep.seeds[0])
                 groups.setdefault(structure, []).append((budget, number, job))

@@ -38,7 +38,9 @@ MEASURED = (
 """Fields that are null unless the run succeeded."""
 
 
-def blank_record(spec: RunSpec, status: str, error: str = "", started: str = "") -> Record:
+def blank_record(
+    spec: RunSpec, status: str, error: str = "", started: str = "", made_on: Record | None = None
+) -> Record:
     """Return the record of a run that measured nothing.
 
     Parameters
@@ -50,6 +52,8 @@ def blank_record(spec: RunSpec, status: str, error: str = "", started: str = "")
         What went wrong.
     started
         ISO time; default now.
+    made_on
+        What `machine` returned in the process that made it; default this one.
     """
     asked = asdict(spec)
     names = ("task", "label", "sampler", "changes", "settings", "preset", "budget", "n_samples", "seed")
@@ -64,13 +68,10 @@ def blank_record(spec: RunSpec, status: str, error: str = "", started: str = "")
         "diagnostics": {},
         "warnings": [],
         "warning_texts": [],
-        "version": __version__,
-        "commit": "",
-        "device": "",
-        "host_cores": n_cores(),
-        "jax_version": jax.__version__,
+        **(machine() if made_on is None else made_on),
         "started": started or now(),
         "samples_file": "",
+        **({} if spec.target_sha256 is None else {"target_sha256": spec.target_sha256}),
     }
 
 
@@ -79,7 +80,7 @@ def failed_record(spec: RunSpec, error: BaseException, started: str) -> Record:
     place = traceback.extract_tb(error.__traceback__)[-1:]
     where = f" ({Path(place[0].filename).name}:{place[0].lineno} in {place[0].name})" if place else ""
     text = f"{type(error).__name__}: {error}{where}"
-    return blank_record(spec, "failed", text, started) | machine()
+    return blank_record(spec, "failed", text, started)
 
 
 def finished_record(
@@ -116,7 +117,7 @@ def finished_record(
         "warnings": [warning.code for warning in result.warnings],
         "warning_texts": [str(warning) for warning in result.warnings],
     }
-    plain: Record = as_json(blank_record(spec, "ok", started=started) | measured | machine())
+    plain: Record = as_json(blank_record(spec, "ok", started=started) | measured)
     return plain
 
 
@@ -167,8 +168,14 @@ def as_json(value: Any) -> Any:
 
 
 def machine() -> Record:
-    """Return what the record says about where it was made; initialises JAX's device."""
-    return {"commit": commit(), "device": jax.devices()[0].device_kind, "host_cores": n_cores()}
+    """Return what records say about what makes them in this process; initialises JAX's device."""
+    return {
+        "version": __version__,
+        "commit": commit(),
+        "device": jax.devices()[0].device_kind,
+        "host_cores": n_cores(),
+        "jax_version": jax.__version__,
+    }
 
 
 @functools.cache

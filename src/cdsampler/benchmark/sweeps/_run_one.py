@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 import numpy as np
@@ -12,7 +13,7 @@ from cdsampler.benchmark._protocol import prepare, produce
 from cdsampler.benchmark.sweeps._judge import Judge
 from cdsampler.benchmark.sweeps._plan import Job, RunSpec
 from cdsampler.benchmark.sweeps._records import Record, blank_record, failed_record, finished_record, now
-from cdsampler.benchmark.sweeps._targets import target_of
+from cdsampler.benchmark.sweeps._targets import is_of_catalog, target_of, what_builds
 from cdsampler.sampling._compilation import compilation_seconds
 from cdsampler.targets import AbstractTarget
 
@@ -42,7 +43,7 @@ class _Bench:
 
 
 # One task at a time: runs come task by task, and a pool of reference samples takes much memory.
-_benches: dict[tuple[str, str | None, str], _Bench] = {}
+_benches: dict[tuple[Any, ...], _Bench] = {}
 
 
 def run_one(job: Job) -> Outcome:
@@ -89,13 +90,11 @@ def _run(job: Job, started: str) -> Outcome:
 
 def _bench_of(job: Job) -> _Bench:
     spec: RunSpec = job.spec
-    name = spec.task, job.target, spec.dtype
+    name = spec.task, job.target, spec.target_sha256, what_builds(spec.task), spec.dtype
     if name not in _benches:
-        if _benches:
-            _benches.clear()
-            # jax.clear_caches()  # compiled programs of the last task are of no more use
-        target = target_of(spec.task, job.target)
-        _benches[name] = _Bench(target, Judge(target))
+        _benches.clear()
+        target = target_of(spec.task, job.target, spec.target_sha256)
+        _benches[name] = _Bench(target, Judge(target, is_of_catalog(spec.task, job.target)))
     return _benches[name]
 
 

@@ -2,14 +2,15 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
 from cdsampler.benchmark.references import list_references
+from cdsampler.benchmark.sweeps._changed import settle_changed_targets
 from cdsampler.benchmark.sweeps._executors import Executor, InProcess
 from cdsampler.benchmark.sweeps._model import Sweep
 from cdsampler.benchmark.sweeps._pace import Pace
@@ -55,6 +56,7 @@ def run_sweep(
     tasks: Sequence[str] | None = None,
     samplers: Sequence[str] | None = None,
     retry_failed: bool = False,
+    redo_changed: bool = False,
     on_progress: Callable[[SweepProgress], None] = lambda progress: None,
     on_message: Callable[[str], None] = lambda text: None,
 ) -> SweepProgress:
@@ -72,10 +74,13 @@ def run_sweep(
         Names of those to run now; default all.
     retry_failed
         Whether runs that failed are made again.
+    redo_changed
+        Whether runs are made anew whose target's file was changed since.
     on_progress
         Called at the start and after every run.
     on_message
-        Called with what was found amiss in the store and mended.
+        Called with what was found amiss in the store and mended, and when its runs become less comparable: of several
+        devices, commits or versions.
 
     Returns
     -------
@@ -86,14 +91,16 @@ def run_sweep(
     Raises
     ------
     InvalidInputError
-        Something is wrong with the configuration or the store, a task has no reference samples yet, or a registered
-        target is to run in other processes; before any run.
+        Something is wrong with the configuration or the store, a target's file was changed since runs in the store
+        were made with it, a task has no reference samples yet, or a registered target is to run in other processes;
+        before any run.
     """
     sweep = config if isinstance(config, Sweep) else read_config(config)
     executor = InProcess() if executor is None else executor
     jobs = expand(sweep, tasks=tasks, samplers=samplers)
     _check_targets(jobs, executor)
     with Store(Path(directory), sweep, on_message) as store:
+        settle_changed_targets(jobs, store, retry_failed=retry_failed, redo_changed=redo_changed, on_message=on_message)
         return _run(jobs, store, executor, retry_failed, on_progress)
 
 
@@ -101,13 +108,14 @@ def _run(
     jobs: list[Job], store: Store, executor: Executor, retry_failed: bool, on_progress: Callable[[SweepProgress], None]
 ) -> SweepProgress:
     kept = ("ok", "infeasible") if retry_failed else ("ok", "infeasible", "failed")
-    todo = [job for job in jobs if store.statuses.get(job.spec.key) not in kept]
+    todo = [job for job in jobs if store.status(job.spec.key) not in kept]
     pace = Pace(todo)
     progress = _progress(jobs, store, todo)
     on_progress(progress)
     left = len(todo)
-    with _interrupts() as stop:
-        for outcome in _outcomes(_with_references(todo, store), executor, stop):
+    # Closed at once if this process fails, so that no worker goes on.
+    with _interrupts() as stop, closing(_outcomes(_with_references(todo, store), executor, stop)) as outcomes:
+        for outcome in outcomes:
             record = _keep(outcome, store)
             pace.add(record)
             left -= 1
@@ -116,12 +124,10 @@ def _run(
     return progress
 
 
-def _outcomes(jobs: list[Job], executor: Executor, stop: threading.Event) -> Iterator[Outcome]:
-    # What can't be run needs no worker.
-    impossible, possible = [job for job in jobs if job.problem], [job for job in jobs if not job.problem]
-    yield from InProcess().execute(impossible, stop)
-    if possible and not stop.is_set():
-        yield from executor.execute(possible, stop)
+def _outcomes(jobs: list[Job], executor: Executor, stop: threading.Event) -> Generator[Outcome, None, None]:
+    # What can't be run is recorded by workers, too: as of their device, which this process need not have.
+    if jobs:
+        yield from executor.execute(jobs, stop)
 
 
 def _keep(outcome: Outcome, store: Store) -> Record:
@@ -149,7 +155,7 @@ def _with_references(jobs: list[Job], store: Store) -> list[Job]:
 
 
 def _progress(jobs: list[Job], store: Store, todo: list[Job], left: int | None = None) -> SweepProgress:
-    statuses = [store.statuses.get(job.spec.key) for job in jobs]
+    statuses = [store.status(job.spec.key) for job in jobs]
     left = len(todo) if left is None else left
     return SweepProgress(len(jobs) - left, statuses.count("failed"), statuses.count("infeasible"), left)
 

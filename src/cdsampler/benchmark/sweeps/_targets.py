@@ -1,13 +1,10 @@
 """Targets of a sweep: of the catalog, registered in this process, or of a function in a file."""
 
-import importlib
-import importlib.util
-import sys
+import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
+from cdsampler._user_code import load_object
 from cdsampler.benchmark._names import known
 from cdsampler.benchmark._presets import Preset, preset_of
 from cdsampler.benchmark._targets import TARGETS, build_target
@@ -27,7 +24,7 @@ def register_target(name: str, build: Callable[[], AbstractTarget], preset: Pres
     Parameters
     ----------
     name
-        That a sweep's tasks may then have.
+        That a sweep's tasks may then have. Records know the target by it alone: give a changed target another name.
     build
         Returns the target. One with an exact sampler (`AbstractExactTarget`) gets all metrics, others none.
     preset
@@ -36,8 +33,9 @@ def register_target(name: str, build: Callable[[], AbstractTarget], preset: Pres
     Raises
     ------
     InvalidInputError
-        The catalog has a target of that name.
+        The catalog has a target of that name, or it can't be part of a file's name.
     """
+    _check_name(name)
     if name in TARGETS:
         raise InvalidInputError(f"The catalog has a target {name!r} already: register yours by another name.")
     _registered[name] = build, preset
@@ -46,6 +44,16 @@ def register_target(name: str, build: Callable[[], AbstractTarget], preset: Pres
 def is_registered(name: str) -> bool:
     """Return whether a name is known in this process alone."""
     return name in _registered
+
+
+def is_of_catalog(name: str, target: str | None) -> bool:
+    """Return whether a task is one of the catalog, and not one of the user's with such a name."""
+    return target is None and name in TARGETS
+
+
+def what_builds(name: str) -> Callable[[], AbstractTarget] | None:
+    """Return the function that was registered by a name; None if none was."""
+    return _registered[name][0] if name in _registered else None
 
 
 def preset_of_task(task: Task, kind: str) -> Preset:
@@ -57,6 +65,7 @@ def preset_of_task(task: Task, kind: str) -> Preset:
         Unknown name, settings that don't go together, or a target of one's own that lacks settings without a default.
     """
     if task.target is not None:
+        _check_name(task.name)
         return _preset_of_settings(task)
     if task.name in _registered:
         preset = _registered[task.name][1]
@@ -86,26 +95,7 @@ def _preset_of_settings(task: Task) -> Preset:
         raise InvalidInputError(f"[tasks.{task.name}]: {error}") from error
 
 
-def resolved(target: str, folder: Path) -> str:
-    """Return a target's "file.py:function" with the file's whole path; a module's as it is.
-
-    Raises
-    ------
-    InvalidInputError
-        Not of either form, or no such file.
-    """
-    place, separator, name = target.rpartition(":")
-    if not separator or not place or not name.isidentifier():
-        raise InvalidInputError(f"A target is named as file.py:function or module:function, got {target!r}.")
-    if not place.endswith(".py"):
-        return target
-    path = (folder / place).resolve()
-    if not path.is_file():
-        raise InvalidInputError(f"There is no file {path} (looked for {name} in it).")
-    return f"{path}:{name}"
-
-
-def target_of(name: str, target: str | None) -> AbstractTarget:
+def target_of(name: str, target: str | None, sha256: str | None = None) -> AbstractTarget:
     """Return a task's target.
 
     Parameters
@@ -113,45 +103,27 @@ def target_of(name: str, target: str | None) -> AbstractTarget:
     name
         Of the task.
     target
-        What `resolved` returned, or None for known names.
+        What `located` returned, or None for known names.
+    sha256
+        Of the target's file, when the runs were planned.
 
     Raises
     ------
     InvalidInputError
-        Unknown name, no such function, or one that returns something else.
+        Unknown name, no such function, one that returns something else, or a file that was changed since.
     """
     if target is None:
         return _registered[name][0]() if name in _registered else build_target(name)
-    made = _function(target)()
+    build = load_object(target, sha256)
+    if not callable(build):
+        raise InvalidInputError(f"{target} must be a function, got {type(build).__name__}.")
+    made = build()
     if not isinstance(made, AbstractTarget):
         raise InvalidInputError(f"{target} must return an AbstractTarget, got {type(made).__name__}.")
     return made
 
 
-def _function(target: str) -> Callable[[], Any]:
-    place, _, name = target.rpartition(":")
-    module = _module_of_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise InvalidInputError(f"{place} has no function {name}.")
-    return function
-
-
-def _module_of_file(path: Path) -> Any:
-    # The whole path is the name: two files called target.py in one sweep are two modules.
-    known_as = f"cdsampler_target_{path}"
-    if known_as in sys.modules:
-        return sys.modules[known_as]
-    spec = importlib.util.spec_from_file_location(known_as, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))  # so that the file finds its neighbours
-    sys.modules[known_as] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[known_as]  # or the next call would find half a module
-        raise
-    return module
+def _check_name(name: str) -> None:
+    # Files of reference samples are called after it.
+    if not re.fullmatch(r"[\w.+-][\w .+-]*", name):
+        raise InvalidInputError(f"A task is called by letters, digits and ' _.+-', got {name!r}: choose another name.")
