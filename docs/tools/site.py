@@ -6,16 +6,19 @@
 """
 
 import ast
+import inspect
 import posixpath
 import re
 from pathlib import Path
 from typing import Any
 
+import equinox
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.util import logging
+from sphinx.util.typing import stringify_annotation
 
 LOG = logging.getLogger(__name__)
 ROOT = Path(__file__).parent.parent.parent
@@ -39,7 +42,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", lambda app, name, content: _mend_page(name, content))
     app.connect("include-read", lambda app, path, parent, content: _mend_included(path, parent, content))
     app.connect("env-check-consistency", lambda app, env: _check_reference())
-    app.connect("doctree-read", lambda app, doctree: _unlink_words(doctree))
+    app.connect("doctree-read", lambda app, doctree: _tidy_types(doctree))
+    app.connect("autodoc-process-signature", _take_types_of_init)
     app.add_html_math_renderer("mathml", (_visit_inline_maths, None), (_visit_block_maths, None))
     app.config.html_math_renderer = "mathml"
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -97,12 +101,24 @@ def _check_reference() -> None:
                     LOG.warning("%s is public: add it to a page of docs/reference", name)
 
 
-def _unlink_words(doctree: nodes.document) -> None:
-    """Leave words in the types of docstrings alone ("ndarray, shape (dim,)"): only names of classes are links."""
+def _tidy_types(doctree: nodes.document) -> None:
+    """Show the last parts of classes' names, and leave words alone ("ndarray, shape (dim,)"), which are no links."""
     for reference in list(doctree.findall(pending_xref)):
-        name = reference.get("reftarget", "").split(".")[-1]
-        if reference.get("refdomain") == "py" and reference.get("reftype") == "class" and not name[:1].isupper():
+        if reference.get("refdomain") != "py" or reference.get("reftype") != "class":
+            continue
+        for text in list(reference.findall(nodes.Text)):
+            text.parent.replace(text, nodes.Text(re.sub(r"^([a-z_]\w*\.)+(?=\w+$)", "", text.astext())))
+        if not reference.get("reftarget", "").split(".")[-1][:1].isupper():
             reference.replace_self(reference.children)
+
+
+def _take_types_of_init(app: Sphinx, what: str, name: str, obj: Any, options: Any, args: Any, returns: Any) -> None:
+    """Take parameters' types from __init__: Sphinx prefers those of the fields of the same name."""
+    if what == "class" and issubclass(obj, equinox.Module):
+        annotations = app.env.current_document.autodoc_annotations.setdefault(name, {})
+        for parameter in inspect.signature(obj.__init__).parameters.values():
+            if parameter.annotation is not parameter.empty:
+                annotations[parameter.name] = stringify_annotation(parameter.annotation, "smart")
 
 
 def _visit_inline_maths(translator: Any, node: nodes.math) -> None:

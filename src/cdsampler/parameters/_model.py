@@ -18,7 +18,7 @@ class Model:
     density
         Log density of the unconstrained coordinates, Jacobian included.
     variables
-        Maps coordinates, shape (n, dim), to values by name, each of shape (n, *shape).
+        Maps coordinates, shape (n, dim), to values by name, each of shape `(n, *shape)`.
     unconstrain
         Maps values by name to coordinates, shape (dim,), for starts; None if that isn't known.
     prior

@@ -104,7 +104,7 @@ class ParameterSpace:
         return unconstrained
 
     def variables(self, positions: np.ndarray) -> dict[str, np.ndarray]:
-        """Return values by name, each of shape (n, *shape), of coordinates of shape (n, dim)."""
+        """Return values by name, each of shape `(n, *shape)`, of coordinates of shape (n, dim)."""
         structures = _constrain_all(self, jnp.asarray(positions))
         leaves = jax.tree.leaves(structures)
         return {label: np.asarray(leaf) for label, leaf in zip(self.labels, leaves, strict=True)}

@@ -106,7 +106,7 @@ class Result:
 
     @cached_property
     def variables(self) -> dict[str, np.ndarray]:
-        """Samples by name, each of shape (n_chains, n_draws, *shape); without named parameters, `x` alone."""
+        """Samples by name, each of shape `(n_chains, n_draws, *shape)`; without named parameters, `x` alone."""
         if self.model is None:
             return {"x": self.samples}
         shape = self.log_density.shape
