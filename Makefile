@@ -7,7 +7,7 @@ TESTS := $(BIN)/python -m pytest -n 2 --dist loadfile
 SHAPES := $(BIN)/python -m pytest -q --jaxtyping-packages=cdsampler,beartype.beartype tests/charts tests/interpolants \
 	tests/samplers/test_charted_cds.py
 
-.PHONY: demo test test-all lint docs tutorials tutorials-full bench clean
+.PHONY: demo test test-all lint docs bench clean
 
 $(VENV)/user: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -32,14 +32,6 @@ docs: $(VENV)/dev
 	rm -rf site
 	$(BIN)/python -m sphinx -q -W --keep-going -d site/.doctrees docs site
 	rm -r site/.doctrees
-
-# With short settings; of some alone: make tutorials TUTORIALS="evidence".
-tutorials: $(VENV)/dev
-	$(BIN)/python docs/tools/tutorials.py check $(TUTORIALS)
-
-# With full settings; writes their pages and pictures.
-tutorials-full: $(VENV)/dev
-	$(BIN)/python docs/tools/tutorials.py write $(TUTORIALS)
 
 test: lint docs
 	$(SHAPES)
