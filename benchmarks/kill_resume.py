@@ -125,7 +125,9 @@ def main() -> None:
             resumed = json.loads(out.read_text())
             equal = [resumed[name] == whole[name] for name in names]
             n_equal += all(equal)
-            marks = "  ".join(f"{'equal' if same else 'DIFFER':<{len(name)}}" for same, name in zip(equal, names))
+            marks = "  ".join(
+                f"{'equal' if same else 'DIFFER':<{len(name)}}" for same, name in zip(equal, names, strict=True)
+            )
             print(f"{first:>10.1f} s {phases[0]:>11} {second:>13.1f} s {phases[1]:>11}  {marks}", flush=True)
         print(f"{n_equal} of {given.kills} equal the uninterrupted run.")
     sys.exit(n_equal != given.kills)
