@@ -30,7 +30,7 @@ FROM_ROOT = {
     "VISION.md": "vision.md",
 }
 # Not in the navigation until somebody has written them.
-PENDING = ("models", "long-runs", "scale")
+PENDING = ("models", "scale")
 PACKAGES = ("cdsampler", "cdsampler.adapters", "cdsampler.benchmark", "cdsampler.metrics", "cdsampler.targets")
 
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\()([^)\s]+)(\))")

@@ -6,6 +6,8 @@ from cdsampler.charts import NumpyroChart as NumpyroChart
 from cdsampler.charts import TransformedLogDensity as TransformedLogDensity
 from cdsampler.density import LogDensity as LogDensity
 from cdsampler.errors import CdsamplerError as CdsamplerError
+from cdsampler.errors import CheckpointError as CheckpointError
+from cdsampler.errors import CheckpointWarning as CheckpointWarning
 from cdsampler.errors import DensityError as DensityError
 from cdsampler.errors import InvalidInputError as InvalidInputError
 from cdsampler.errors import SamplingWarning as SamplingWarning

@@ -23,3 +23,11 @@ class SamplingWarning(UserWarning):
 
 class ReferenceWarning(UserWarning):
     """A set of reference samples was found damaged, or failed a check of its own."""
+
+
+class CheckpointError(CdsamplerError, ValueError):
+    """A checkpoint belongs to another run, is in use, or can't be read."""
+
+
+class CheckpointWarning(UserWarning):
+    """A file of a checkpoint was damaged, or couldn't be written: what was lost is computed again."""

@@ -195,6 +195,6 @@ def main() -> None:
     except CdsamplerError as error:
         Console(stderr=True).print(f"[bold red]Error:[/bold red] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        Console(stderr=True).print("Interrupted before any sample was complete.")
+    except KeyboardInterrupt as interrupt:
+        Console(stderr=True).print(escape(str(interrupt)) or "Interrupted before any sample was complete.")
         sys.exit(130)

@@ -6,6 +6,8 @@ from cdsampler.samplers._base import AbstractSampler as AbstractSampler
 from cdsampler.samplers._base import AbstractStage as AbstractStage
 from cdsampler.samplers._blackjax import AbstractTrajectoryChain as AbstractTrajectoryChain
 from cdsampler.samplers._blackjax import TrajectoryStatistics as TrajectoryStatistics
+from cdsampler.samplers._blocks import Pace as Pace
+from cdsampler.samplers._blocks import in_blocks as in_blocks
 from cdsampler.samplers._cds import CDS as CDS
 from cdsampler.samplers._cds import InPathCoordinates as InPathCoordinates
 from cdsampler.samplers._diagnostics import Evidence as Evidence
@@ -16,6 +18,7 @@ from cdsampler.samplers._digs import DiGS as DiGS
 from cdsampler.samplers._driver import ChunkOutcome as ChunkOutcome
 from cdsampler.samplers._driver import Harvest as Harvest
 from cdsampler.samplers._driver import chain_keys as chain_keys
+from cdsampler.samplers._driver import paces_of as paces_of
 from cdsampler.samplers._driver import run_chunk as run_chunk
 from cdsampler.samplers._integrators import INTEGRATORS as INTEGRATORS
 from cdsampler.samplers._integrators import constant_step_variances as constant_step_variances

@@ -1,5 +1,6 @@
 """Runs any sampler: chains in chunks, steps in compiled blocks of dynamic length."""
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,8 +11,12 @@ import numpy as np
 
 from cdsampler._typing import Array, PRNGKey
 from cdsampler.density import AbstractLogDensity, Evaluations, Point, check_bounded
+from cdsampler.journal import AbstractEntry, NoEntry
 from cdsampler.samplers._base import AbstractSampler, AbstractStage
+from cdsampler.samplers._blocks import Pace
+from cdsampler.samplers._progress import ChunkProgress, Running
 
+# Steps of a block, at most; fewer where they are slow.
 BLOCK_LENGTH = 128
 
 
@@ -57,6 +62,11 @@ def chain_keys(rng_key: PRNGKey, chains: Sequence[int] | np.ndarray) -> Array:
     return jax.vmap(lambda i: jax.random.fold_in(rng_key, i))(jnp.asarray(chains, jnp.uint32))
 
 
+def paces_of(sampler: AbstractSampler) -> list[Pace]:
+    """Return how fast each stage goes, which isn't known yet; for all chunks of a run."""
+    return [Pace(BLOCK_LENGTH) for _ in sampler.stages()]
+
+
 def run_chunk(
     sampler: AbstractSampler,
     density: AbstractLogDensity,
@@ -64,6 +74,9 @@ def run_chunk(
     anchors: Array,
     on_block: Callable[[int], None] = lambda n: None,
     harvest: Harvest = Harvest(),  # noqa: B008 - immutable
+    *,
+    paces: Sequence[Pace] | None = None,
+    keep: AbstractEntry = NoEntry(),  # noqa: B008 - it has no state
 ) -> ChunkOutcome:
     """Run a chunk of independent chains from beginning to end.
 
@@ -76,10 +89,15 @@ def run_chunk(
     keys : Array of keys, shape (n_chains,)
     anchors : Array, shape (n_chains, dim)
     on_block
-        Called after each compiled block with the evaluations that it made; may raise to interrupt.
+        Called after each compiled block with the evaluations that it made, and at first with those of an earlier
+        session; may raise to interrupt.
     harvest
         By default one draw per chain. With more, the first stage goes on after each draw from where it was, and the
         later stages carry a copy of its point to the target.
+    paces
+        Of the stages, if other chunks have found them; see `paces_of`.
+    keep
+        Is told after each block how far the chunk is, and begins where it was in an earlier session.
 
     Returns
     -------
@@ -92,41 +110,30 @@ def run_chunk(
     """
     first, *later = sampler.stages()
     n_chains, n_stages = anchors.shape[0], 1 + len(later)
-    chunk = _Chunk(density, keys, anchors, on_block)
+    chunk = _Chunk(density, keys, anchors, on_block, paces_of(sampler) if paces is None else paces)
     particles = chunk.of_particles(first.n_points)
-    running = chunk.start(first, 0, None)
-    spent, executed, kept, draws = Evaluations.zero((n_chains,)), 0, [], []
-    for draw in range(harvest.n_draws):
+    progress, kept = ChunkProgress(keep, harvest.n_draws, n_chains), []
+    if progress.running:
+        on_block(progress.counted())
+    for draw in range(progress.n_done, harvest.n_draws):
         n_left = harvest.n_draws - 1 - draw
-        running = chunk.advance(first, running, int(first.n_steps) - n_left * harvest.thinning)
+        until = int(first.n_steps) - n_left * harvest.thinning
+        running = chunk.advance(first, progress, 0, 0, None, until)
         point, statistics = _finish(first.compiled_part(), running.state)
         point, kept = _in_a_row(point, first.n_points), [statistics]
         for number, stage in enumerate(later, start=1):
-            carried = particles.start(stage, number + draw * n_stages, point)
-            carried = particles.advance(stage, carried, int(stage.n_steps))
+            carried = particles.advance(stage, progress, number, number + draw * n_stages, point, int(stage.n_steps))
             point, statistics = _finish(stage.compiled_part(), carried.state)
-            spent = spent + _sum_of_groups(carried.state.evaluations, n_chains)
-            executed += carried.executed
             kept.append(_mean_of_groups(statistics, n_chains))
-        position, log_density = np.asarray(point.position), np.asarray(point.target.log_density)
-        draws.append((position.reshape(n_chains, first.n_points, -1), log_density.reshape(n_chains, first.n_points)))
+        progress.add(point, first.n_points)
+    running = progress.running[0]
     return ChunkOutcome(
-        np.concatenate([position for position, _ in draws], axis=1),
-        np.concatenate([log_density for _, log_density in draws], axis=1),
-        jax.tree.map(np.asarray, spent + running.state.evaluations),
+        progress.draws.position,
+        progress.draws.log_density,
+        jax.tree.map(np.asarray, progress.spent + running.state.evaluations),
         tuple(jax.tree.map(np.asarray, statistics) for statistics in kept),
-        executed + running.executed,
+        progress.executed + running.executed,
     )
-
-
-class _Running(NamedTuple):
-    """A stage under way: what it counted so far and what the device executed for it."""
-
-    state: Any
-    keys: Array
-    done: int
-    counted: int
-    executed: int
 
 
 class _Chunk(NamedTuple):
@@ -136,6 +143,7 @@ class _Chunk(NamedTuple):
     keys: Array
     anchors: Array
     on_block: Callable[[int], None]
+    paces: Sequence[Pace]
 
     def of_particles(self, n_points: int) -> "_Chunk":
         """Return a chunk in which each particle of a group is a chain, with a key of its own."""
@@ -144,33 +152,42 @@ class _Chunk(NamedTuple):
         keys = _fold_particles(self.keys, jnp.arange(n_points, dtype=jnp.uint32))
         return self._replace(keys=keys, anchors=jnp.repeat(self.anchors, n_points, axis=0))
 
-    def start(self, stage: AbstractStage, number: int, points: Point | None) -> _Running:
-        """Return a stage's first state; `number` tells its randomness apart from other stages' and draws'."""
-        # As an array: an integer would be a constant of the compiled program, and every draw would compile anew.
-        keys = _fold_all(self.keys, jnp.uint32(number))
-        state = _init(stage.compiled_part(), self.density, keys, self.anchors, points)
-        counted = _count(state)
-        self.on_block(counted)
-        _check_bounded(state)
-        return _Running(state, keys, 0, counted, counted)
+    def advance(
+        self, stage: AbstractStage, progress: ChunkProgress, number: int, stream: int, points: Point | None, until: int
+    ) -> Running:
+        """Start a stage if it isn't under way, and step until that many steps are done, in compiled blocks.
 
-    def advance(self, stage: AbstractStage, running: _Running, until: int) -> _Running:
-        """Step until that many steps are done, in compiled blocks."""
-        part = stage.compiled_part()
-        state, keys, done, counted, executed = running
+        `stream` tells its randomness apart from other stages' and draws'.
+        """
+        part, pace = stage.compiled_part(), self.paces[number]
+        if len(progress.running) == number:
+            progress.running += (self._start(part, stream, points),)
+        state, keys, done, counted, executed = progress.running[number]
         while done < until:
-            length = min(BLOCK_LENGTH, until - done)
+            began = time.perf_counter()
+            length = pace.next(until - done)
             rows = stage.rows(done, BLOCK_LENGTH)
             state, more = _advance(
                 part, self.density, keys, self.anchors, state, rows, jnp.int32(done), jnp.int32(length)
             )
             _check_bounded(state)
             done += length
+            pace.took(length, time.perf_counter() - began)
             made = _count(state) - counted
-            self.on_block(made)
             counted += made
             executed += made if more is None else int(more)
-        return _Running(state, keys, done, counted, executed)
+            progress.note(number, Running(state, keys, done, counted, executed))
+            self.on_block(made)
+        return progress.running[number]
+
+    def _start(self, part: AbstractStage, stream: int, points: Point | None) -> Running:
+        # As an array: an integer would be a constant of the compiled program, and every draw would compile anew.
+        keys = _fold_all(self.keys, jnp.uint32(stream))
+        state = _init(part, self.density, keys, self.anchors, points)
+        counted = _count(state)
+        self.on_block(counted)
+        _check_bounded(state)
+        return Running(state, keys, 0, counted, counted)
 
 
 def _count(state: Any) -> int:
@@ -180,10 +197,6 @@ def _count(state: Any) -> int:
 def _in_a_row(points: Point, n_points: int) -> Point:
     """Join the axes of chains and of their particles."""
     return points if n_points == 1 else jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), points)
-
-
-def _sum_of_groups(evaluations: Evaluations, n_groups: int) -> Evaluations:
-    return jax.tree.map(lambda a: jnp.sum(a.reshape(n_groups, -1), axis=1, dtype=a.dtype), evaluations)
 
 
 def _mean_of_groups(statistics: Any, n_groups: int) -> Any:

@@ -67,8 +67,12 @@ def assemble(
     names: tuple[str, ...],
     timing: Timing,
     is_partial: bool,
+    advice: str,
 ) -> Result:
-    """Return the result of a run from its chunks' outcomes; of groups of particles, `n_samples` draws."""
+    """Return the result of a run from its chunks' outcomes; of groups of particles, `n_samples` draws.
+
+    `advice` says what to do if the run was interrupted.
+    """
     joined = over_arrays(lambda *arrays: np.concatenate(arrays), *outcomes)
     weighted, first = None, sampler.stages()[0]
     log_weights = first.log_weights(joined.statistics[0])
@@ -93,7 +97,7 @@ def assemble(
             transport = jax.tree.map(lambda a: np.mean(a, dtype=np.float64), statistics)
     if is_partial:
         n = joined.log_density.size
-        warnings.append(RunWarning("partial", f"Interrupted after {n} samples.", "Run again for the rest."))
+        warnings.append(RunWarning("partial", f"Interrupted after {n} samples.", advice))
     return Result(
         samples=joined.position,
         log_density=joined.log_density,

@@ -67,11 +67,6 @@ def run_jobs(
         Most jobs in flight; never more than cores.
     report
         Called in this thread several times a second with the number of finished jobs; may raise.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        Interrupted before any job was finished.
     """
     futures: list[Future[Outcome]] = []
     is_partial = False
@@ -87,8 +82,6 @@ def run_jobs(
             _end(futures, ledger)
             raise
     outcomes = [outcome for outcome in map(_outcome, futures) if outcome is not None]
-    if not outcomes:
-        raise KeyboardInterrupt
     return PoolOutcome(outcomes, is_partial)
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from cdsampler.charts import TransformedLogDensity
 from cdsampler.density import AbstractLogDensity, Evaluations, coordinate_names
 from cdsampler.errors import InvalidInputError
+from cdsampler.journal import AbstractJournal, NoJournal
 from cdsampler.paths import PriorReference
 from cdsampler.samplers import AbstractSampler, Harvest
 from cdsampler.sampling._result import Result
-from cdsampler.sampling._run import Progress, grouping, harvest_cost, run
+from cdsampler.sampling._run import Progress, grouping, harvest_cost, run_recorded
 from cdsampler.sampling._warnings import RunWarning, check_warnings, effectiveness_warnings
 from cdsampler.tuning import Plan
 
@@ -39,6 +40,8 @@ class Production:
         What the plan has cost.
     independent, budget, max_evaluations, chunk_size, on_progress
         As for `sample`.
+    journal
+        Where chains are written down; default nowhere.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class Production:
         max_evaluations: int | None,
         chunk_size: int | None,
         on_progress: Callable[[Progress], None] | None,
+        journal: AbstractJournal | None = None,
     ):
         self._density = density
         self._prior = prior
@@ -63,7 +67,8 @@ class Production:
         self._n_draws = 1 if independent else -(-n_samples // self._n_chains)
         self._chunk_size = chunk_size
         self._on_progress = on_progress
-        self._made = 0
+        self._journal = NoJournal() if journal is None else journal
+        self._made, self._n_runs = 0, 0
 
     def run(self, plan: Plan, seed: int) -> Result:
         """Return the draws or, where they proved correlated and nothing forbids it, others that are farther apart."""
@@ -84,9 +89,10 @@ class Production:
         try:
             second = self._once(dataclasses.replace(plan, thinning=stretch * plan.thinning), seed ^ SECOND_RUN)
         except KeyboardInterrupt:
-            return _interrupted(first, self._made)
+            return _interrupted(first, self._made, self._journal.advice)
         if second.is_partial:
-            return _interrupted(first, second.spare_evaluations + int(second.evaluations.total().count))
+            made = second.spare_evaluations + int(second.evaluations.total().count)
+            return _interrupted(first, made, self._journal.advice)
         return dataclasses.replace(second, seed=seed, spare_evaluations=second.spare_evaluations + spent)
 
     def _once(self, plan: Plan, seed: int) -> Result:
@@ -96,7 +102,9 @@ class Production:
             plan, tuned, seen, self._n_chains, self._n_draws, self._budget, self._left
         )
         self._made = 0
-        made = run(
+        self._n_runs += 1
+        made = run_recorded(
+            self._journal.within(f"production {self._n_runs}"),
             sampler,
             seen,
             self._n_chains,
@@ -115,12 +123,12 @@ class Production:
             self._on_progress(progress)
 
 
-def _interrupted(first: Result, n_made: int) -> Result:
+def _interrupted(first: Result, n_made: int, advice: str) -> Result:
     """Return the first draws, charged with what an interrupted second production had made."""
     warning = RunWarning(
         "partial",
         f"Interrupted while drawing again farther apart, after about {n_made} evaluations.",
-        "These are the first, correlated draws: run again for better ones.",
+        f"These are the first, correlated draws. {advice}",
     )
     return dataclasses.replace(
         first,

@@ -1,5 +1,6 @@
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,16 +12,12 @@ from cdsampler._typing import Array
 from cdsampler.density import AbstractLogDensity, Evaluations, check_position, coordinate_names
 from cdsampler.errors import InvalidInputError
 from cdsampler.host import original_errors
-from cdsampler.samplers import (
-    AbstractSampler,
-    ChunkOutcome,
-    Harvest,
-    chain_keys,
-    run_chunk,
-)
+from cdsampler.journal import AbstractJournal, digest
+from cdsampler.samplers import AbstractSampler, ChunkOutcome, Harvest, chain_keys, paces_of, run_chunk
 from cdsampler.sampling._assembly import Accounts, assemble, over_arrays
 from cdsampler.sampling._compilation import compilation_seconds
 from cdsampler.sampling._pool import Ledger, run_jobs
+from cdsampler.sampling._recorded import INTERVAL, plain, recorded
 from cdsampler.sampling._result import Result, Timing
 
 # A group's replicas should stay in the processor's cache between the operations of a step.
@@ -60,6 +57,9 @@ def run(
     chunk_size: int | None = None,
     harvest: Harvest = Harvest(),  # noqa: B008 - immutable
     on_progress: Callable[[Progress], None] | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
+    checkpoint_interval: float = INTERVAL,
 ) -> Result:
     """Draw samples with a frozen sampler: by default independent ones, one chain each.
 
@@ -91,11 +91,13 @@ def run(
         More draws per chain, and how far apart.
     on_progress
         Called several times a second, in the caller's thread.
+    checkpoint, resume, checkpoint_interval
+        As for `sample`.
 
     Returns
     -------
     Result
-        After an interrupt (Ctrl-C) the finished chains, marked as partial.
+        After an interrupt (Ctrl-C or SIGTERM) the finished chains, marked as partial.
 
     Raises
     ------
@@ -103,9 +105,47 @@ def run(
         A bad count, seed, anchor or chunk size, or groups of more particles than samples.
     DensityError
         The log density was plus infinity somewhere.
+    CheckpointError
+        As for `sample`.
     KeyboardInterrupt
         Interrupted before any chain was complete.
     """
+    check_counts(n_samples, seed, chunk_size)
+    centres = _checked(density, anchor, anchor_scale)
+    numbers = {"n_samples": n_samples, "anchor_scale": anchor_scale, "seed": seed, "anchor": centres}
+    # Accounts are added to the result afresh, and don't change what is drawn.
+    arguments = {"sampler": digest(sampler), **plain(numbers), **harvest._asdict()}
+    with recorded(density, arguments, checkpoint, resume, checkpoint_interval) as journal:
+        return run_recorded(
+            journal,
+            sampler,
+            density,
+            n_samples,
+            anchor=anchor,
+            anchor_scale=anchor_scale,
+            seed=seed,
+            tuning_evaluations=tuning_evaluations,
+            chunk_size=chunk_size,
+            harvest=harvest,
+            on_progress=on_progress,
+        )
+
+
+def run_recorded(
+    journal: AbstractJournal,
+    sampler: AbstractSampler,
+    density: AbstractLogDensity,
+    n_samples: int,
+    *,
+    anchor: np.ndarray,
+    anchor_scale: float = 0.0,
+    seed: int = 0,
+    tuning_evaluations: Evaluations | None = None,
+    chunk_size: int | None = None,
+    harvest: Harvest = Harvest(),  # noqa: B008 - immutable
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Result:
+    """As `run`, in a journal that is open."""
     check_counts(n_samples, seed, chunk_size)
     centres = _checked(density, anchor, anchor_scale)
     began, compiled = time.perf_counter(), compilation_seconds()
@@ -119,29 +159,46 @@ def run(
         # Several computations that wait for Python at once can hold all of JAX's threads, which deadlocks functions
         # that call JAX themselves.
         n_at_once = 1
-    ledger = Ledger()
+    ledger, paces = Ledger(), paces_of(sampler)
+    inputs = digest(sampler, centres, anchor_scale, seed, width, n_groups, harvest)
+    entries = [journal.entry(f"group {number}", inputs) for number in range(n_groups)]
 
-    def work(number: int) -> ChunkOutcome:
+    def real(number: int, outcome: ChunkOutcome) -> ChunkOutcome:
+        n_real = min(width, n_chains - number * width)
+        return over_arrays(lambda a: a[:n_real], outcome)
+
+    def work(number: int) -> tuple[int, ChunkOutcome]:
         chains = np.arange(number * width, (number + 1) * width)
         keys = chain_keys(key_chains, chains)
         own = centres[chains % len(centres)]
         anchors = _anchors(chain_keys(key_anchors, chains), own, jnp.asarray(anchor_scale, density.dtype))
-        outcome = run_chunk(sampler, density, keys, anchors, ledger.add, harvest)
-        n_real = min(width, n_chains - number * width)
-        return over_arrays(lambda a: a[:n_real], outcome)
+        entry = entries[number]
+        outcome = run_chunk(sampler, density, keys, anchors, ledger.add, harvest, paces=paces, keep=entry)
+        entry.finish(outcome)
+        return number, real(number, outcome)
 
     def report(n_finished: int) -> None:
         if on_progress is not None:
-            finished = min(min(n_finished * width, n_chains) * n_points, n_samples)
-            on_progress(Progress(ledger.made, total, finished * harvest.n_draws))
+            n_complete = min(min((len(finished) + n_finished) * width, n_chains) * n_points, n_samples)
+            on_progress(Progress(ledger.made, total, n_complete * harvest.n_draws))
 
-    outcomes, is_partial = run_jobs(work, range(n_groups), ledger, report, n_at_once)
+    finished = {}
+    for number, entry in enumerate(entries):
+        outcome = entry.answer()
+        if outcome is not None:
+            ledger.add(int(outcome.evaluations.total().count))
+            finished[number] = real(number, outcome)
+    left = [number for number in range(n_groups) if number not in finished]
+    new, is_partial = run_jobs(work, left, ledger, report, n_at_once)
+    outcomes = [outcome for _, outcome in sorted([*finished.items(), *new], key=lambda pair: pair[0])]
+    if not outcomes:
+        raise KeyboardInterrupt
     timing = Timing(time.perf_counter() - began, compilation_seconds() - compiled)
     tuning = Evaluations.zero().total() if tuning_evaluations is None else tuning_evaluations.total()
     kept = sum(int(outcome.evaluations.total().count) for outcome in outcomes)
     accounts = Accounts(tuning, ledger.made - kept, sum(outcome.executed for outcome in outcomes))
     names = coordinate_names(density)
-    return assemble(sampler, outcomes, accounts, n_samples, seed, names, timing, is_partial)
+    return assemble(sampler, outcomes, accounts, n_samples, seed, names, timing, is_partial, journal.advice)
 
 
 def check_group(sampler: AbstractSampler, n_samples: int, harvest: Harvest = Harvest()) -> int:  # noqa: B008 - immutable

@@ -1,6 +1,7 @@
 import dataclasses
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,10 @@ import numpy as np
 from cdsampler.density import AbstractLogDensity, Evaluations, LogDensity, check_position
 from cdsampler.errors import InvalidInputError, SamplingWarning
 from cdsampler.host import original_errors
+from cdsampler.journal import AbstractJournal, digest
 from cdsampler.parameters import Model
 from cdsampler.sampling._production import Production
+from cdsampler.sampling._recorded import INTERVAL, plain, recorded
 from cdsampler.sampling._result import Result
 from cdsampler.sampling._run import Progress, check_counts
 from cdsampler.tuning import Plan, RoundSummary, make_plan
@@ -40,6 +43,9 @@ def sample(
     chunk_size: int | None = None,
     on_round: Callable[[RoundSummary], None] = lambda summary: None,
     on_progress: Callable[[Progress], None] | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
+    checkpoint_interval: float = INTERVAL,
 ) -> Result:
     """Draw samples from an unnormalised density: tune on a pilot, freeze, produce, and say what to distrust.
 
@@ -86,12 +92,20 @@ def sample(
         Called after each tuning round.
     on_progress
         Called several times a second in production.
+    checkpoint
+        Folder in which the run is written down as it goes, so that it can go on after an interrupt, a kill or a loss
+        of power; it is made if need be. The result is the same, bit for bit.
+    resume
+        Go on from what the folder has; where it has nothing the run begins. Without it a folder in use is refused.
+    checkpoint_interval
+        Seconds between writes: a kill loses about as much.
 
     Returns
     -------
     Result
         With its `plan`, `ess`, `rhat` and `warnings`, and with named parameters their `variables`; each warning is
-        also issued as a `SamplingWarning`.
+        also issued as a `SamplingWarning`. After an interrupt (Ctrl-C or SIGTERM) in production the finished chains,
+        marked as partial.
 
     Raises
     ------
@@ -99,6 +113,10 @@ def sample(
         A bad argument, or a budget that is too small; before any expensive work where that can be known.
     DensityError
         The density isn't finite at any start, is plus infinity somewhere, or doesn't return a scalar.
+    CheckpointError
+        The folder has a checkpoint and `resume` is false, its checkpoint is of another run, or it can't be used.
+    KeyboardInterrupt
+        Interrupted before any chain was complete; the message says how to go on.
     """
     model = _model(log_density, dim, params, names, value_and_grad)
     density = model.density if model is not None else _density(log_density, dim, names, value_and_grad)
@@ -109,35 +127,29 @@ def sample(
         raise InvalidInputError(
             "start, anchor, reference_scale and replicas belong to tuning: leave them out with a plan."
         )
-    tuning = Evaluations.zero().total()
-    if plan is None:
-        plan = make_plan(
-            density,
-            seed=seed,
-            start=_position(density, model, "start", start),
-            anchor=_position(density, model, "anchor", anchor),
-            scale=scale,
-            reference_scale=reference_scale,
-            n_replicas=replicas,
-            max_evaluations=max_evaluations,
-            prior=prior,
-            on_round=on_round,
-        )
-        tuning = _charged(plan)
-    elif plan.dim != density.dim:
+    if plan is not None and plan.dim != density.dim:
         raise InvalidInputError(f"The plan is for {plan.dim} dimensions and the density has {density.dim}.")
-    production = Production(
-        density,
-        prior,
-        n_samples,
-        tuning,
-        independent=independent,
-        budget=budget,
-        max_evaluations=max_evaluations,
-        chunk_size=chunk_size,
-        on_progress=on_progress,
-    )
-    result = dataclasses.replace(production.run(plan, seed), model=model)
+    choices = {
+        "seed": seed,
+        "start": _position(density, model, "start", start),
+        "anchor": _position(density, model, "anchor", anchor),
+        "scale": scale,
+        "reference_scale": reference_scale,
+        "n_replicas": replicas,
+        "max_evaluations": max_evaluations,
+    }
+    limits: dict[str, Any] = {"independent": independent, "budget": budget, "max_evaluations": max_evaluations}
+    arguments = {"n_samples": n_samples, **plain(choices), **limits, "plan": None if plan is None else digest(plan)}
+    arguments["prior"] = None if prior is None else digest(prior)
+    with recorded(density, arguments, checkpoint, resume, checkpoint_interval) as journal:
+        tuning = Evaluations.zero().total()
+        if plan is None:
+            plan = _planned(density, journal, on_round, choices | {"prior": prior})
+            tuning = _charged(plan)
+        production = Production(
+            density, prior, n_samples, tuning, journal=journal, chunk_size=chunk_size, on_progress=on_progress, **limits
+        )
+        result = dataclasses.replace(production.run(plan, seed), model=model)
     for warning in result.warnings:
         warnings.warn(str(warning), SamplingWarning, stacklevel=2)
     return result
@@ -174,6 +186,24 @@ def _position(density: AbstractLogDensity, model: Model | None, name: str, given
             raise InvalidInputError(f"{name} must be {density.dim} unconstrained coordinates for this model.")
         given = model.unconstrain(given)
     return check_position(density, name, given)
+
+
+def _planned(
+    density: AbstractLogDensity,
+    journal: AbstractJournal,
+    on_round: Callable[[RoundSummary], None],
+    choices: dict[str, Any],
+) -> Plan:
+    """Return the plan that an earlier session made, or else make it."""
+    entry = journal.entry("plan")
+    plan: Plan | None = entry.answer()
+    if plan is None:
+        plan = make_plan(density, on_round=on_round, journal=journal.within("tuning"), **choices)
+        entry.finish(plan)
+    else:
+        for summary in plan.rounds:
+            on_round(summary)
+    return plan
 
 
 def _density(

@@ -1,4 +1,5 @@
 from cdsampler.density import Evaluations
+from cdsampler.journal import AbstractJournal, NoJournal
 
 
 class Account:
@@ -10,9 +11,12 @@ class Account:
         Default none.
     reserve
         Part of the limit that isn't touched until `release`.
+    journal
+        Where expensive calls are written down; default nowhere.
     """
 
-    def __init__(self, limit: int | None = None, reserve: int = 0):
+    def __init__(self, limit: int | None = None, reserve: int = 0, journal: AbstractJournal | None = None):
+        self.journal = NoJournal() if journal is None else journal
         self._limit = limit
         self._reserve = reserve
         self.spent = Evaluations.zero().total()

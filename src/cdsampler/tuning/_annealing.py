@@ -9,8 +9,10 @@ import numpy as np
 
 from cdsampler._typing import Array, PRNGKey, Scalar
 from cdsampler.density import AbstractLogDensity, Evaluations, Point, check_bounded
+from cdsampler.journal import AbstractEntry, NoEntry
 from cdsampler.kernels import MALA, AbstractKernel, RandomWalk, draw_noise
 from cdsampler.paths import AbstractReference, AnnealingPath, FlatReference
+from cdsampler.samplers import Pace, in_blocks
 
 # Change of Δβ·(log ratio) from one temperature to the next, in robust standard deviations.
 STRIDE = 1.0
@@ -60,6 +62,7 @@ def anneal(
     n_moves: int = 2,
     n_final_moves: int = 4,
     max_evaluations: int | None = None,
+    keep: AbstractEntry = NoEntry(),  # noqa: B008 - it has no state
 ) -> Annealed:
     """Draw from the reference and anneal every draw down to the target by MALA, without resampling.
 
@@ -85,6 +88,8 @@ def anneal(
         Further steps at β = 1.
     max_evaluations
         Hard limit; if it is reached the chains jump to β = 1 from where they are.
+    keep
+        Is told how far the chains are after each temperature, and they begin where they were in an earlier session.
 
     Returns
     -------
@@ -93,34 +98,34 @@ def anneal(
     """
     key_start, key_inside, key_moves = jax.random.split(rng_key, 3)
     path = AnnealingPath(reference, density, jnp.asarray(anchor, density.dtype))
-    points, cost = _draw(path, jax.random.split(key_start, n_chains))
-    check_bounded(cost, points)
-    made = cost
-    inside = _inside(points, key_inside)
-    if inside is None:
-        nothing = np.zeros(0)
-        return Annealed(np.zeros((0, density.dim)), nothing, nothing, nothing, nothing, nothing, nothing, made.total())
-    points = inside
-    beta, betas, steps, rejection = 0.0, [0.0], [step_size], []
-    log_weights = np.zeros(n_chains)
+    standing = keep.load()
+    if standing is None:
+        points, made = _draw(path, jax.random.split(key_start, n_chains))
+        check_bounded(made, points)
+        inside = _inside(points, key_inside)
+        if inside is None:
+            none = np.zeros(0)
+            return Annealed(np.zeros((0, density.dim)), none, none, none, none, none, none, made.total())
+        standing = inside, made, [0.0], [step_size], [], np.zeros(n_chains)
+    points, made, betas, steps, rejection, log_weights = standing
+    beta, pace = betas[-1], Pace()
     while beta < 1:
         left = np.inf if max_evaluations is None else max_evaluations - int(made.total().count)
         must_jump = left < (2 * n_moves + n_final_moves) * n_chains or len(betas) >= MAX_TEMPERATURES
         ratio = np.asarray(points.log_ratio, dtype=np.float64)
         beta = 1.0 if must_jump else min(1.0, beta + STRIDE / max(_spread(ratio), 1e-30))
-        log_weights += (beta - betas[-1]) * ratio
+        log_weights = log_weights + (beta - betas[-1]) * ratio
         moves = n_moves if beta < 1 else n_moves + n_final_moves
         if moves * n_chains > left:
             moves = max(int(left) // n_chains, 0)
         key = jax.random.fold_in(key_moves, len(betas))
-        points, step, cost = _move(
-            path, points, key, jnp.asarray(beta), jnp.asarray(float(steps[-1])), jnp.int32(moves)
-        )
+        points, step, cost = _moved(path, points, key, beta, float(steps[-1]), moves, pace)
         check_bounded(cost, points)
         made = made + cost
-        rejection.append(_swap_rejection(beta - betas[-1], ratio, np.asarray(points.log_ratio, dtype=np.float64)))
-        betas.append(beta)
-        steps.append(float(step))
+        arrived = np.asarray(points.log_ratio, dtype=np.float64)
+        rejection = [*rejection, _swap_rejection(beta - betas[-1], ratio, arrived)]
+        betas, steps = [*betas, beta], [*steps, step]
+        keep.offer((points, made, betas, steps, rejection, log_weights))
     return Annealed(
         np.asarray(points.position, dtype=np.float64),
         np.asarray(points.target.log_density, dtype=np.float64),
@@ -134,7 +139,14 @@ def anneal(
 
 
 def local_chains(
-    density: AbstractLogDensity, start: np.ndarray, rng_key: PRNGKey, *, n_chains: int, n_moves: int, n_kept: int = 2
+    density: AbstractLogDensity,
+    start: np.ndarray,
+    rng_key: PRNGKey,
+    *,
+    n_chains: int,
+    n_moves: int,
+    n_kept: int = 2,
+    keep: AbstractEntry = NoEntry(),  # noqa: B008 - it has no state
 ) -> tuple[np.ndarray, np.ndarray, Evaluations]:
     """Run MALA from one point; return positions, log densities and the cost, `n_moves * n_chains + 1` evaluations.
 
@@ -149,18 +161,25 @@ def local_chains(
         Steps.
     n_kept
         How many states of each chain are returned, at equal distances and one time after the other.
+    keep
+        Is told of each of them, and the chains begin where they were in an earlier session.
     """
     path = AnnealingPath(FlatReference(), density, jnp.asarray(start, density.dtype))
-    point, made = _evaluate(path)
-    check_bounded(made, point)
-    points = jax.tree.map(lambda a: jnp.broadcast_to(a, (n_chains, *a.shape)), point)
-    step, kept = jnp.asarray(density.dim ** (-1 / 3)), []
-    for part in range(n_kept):
+    standing = keep.load()
+    if standing is None:
+        point, made = _evaluate(path)
+        check_bounded(made, point)
+        points = jax.tree.map(lambda a: jnp.broadcast_to(a, (n_chains, *a.shape)), point)
+        standing = points, density.dim ** (-1 / 3), made, ()
+    points, step, made, kept = standing
+    pace = Pace()
+    for part in range(len(kept), n_kept):
         key = jax.random.fold_in(rng_key, part)
-        points, step, cost = _move(path, points, key, jnp.ones(()), step, jnp.int32(n_moves // n_kept))
+        points, step, cost = _moved(path, points, key, 1.0, step, n_moves // n_kept, pace)
         check_bounded(cost, points)
         made = made + cost
-        kept.append(points)
+        kept = (*kept, points)
+        keep.offer((points, step, made, kept))
     positions = np.concatenate([np.asarray(p.position) for p in kept])
     return positions, np.concatenate([np.asarray(p.target.log_density) for p in kept]), made.total()
 
@@ -193,13 +212,34 @@ def _draw(path: AnnealingPath, keys: Array) -> tuple[Point, Evaluations]:
     return points, costs.sum()
 
 
+def _moved(
+    path: AnnealingPath, points: Point, rng_key: PRNGKey, beta: float, step_size: float, n_moves: int, pace: Pace
+) -> tuple[Point, float, Evaluations]:
+    """Take MALA steps at one β, adapting the pooled step size; return points, step size and cost."""
+    at = jnp.asarray(beta)
+    # Of a strong type, as the loop returns it.
+    step = jnp.asarray(step_size, jnp.zeros(()).dtype)
+    points, step, made = in_blocks(
+        lambda carry, first, last: _move(path, carry, rng_key, at, first, last),
+        (points, step, Evaluations.zero()),
+        n_moves,
+        pace=pace,
+    )
+    return points, float(step), made
+
+
 @eqx.filter_jit
 def _move(
-    path: AnnealingPath, points: Point, rng_key: PRNGKey, beta: Scalar, step_size: Scalar, n_moves: Array
+    path: AnnealingPath,
+    carry: tuple[Point, Array, Evaluations],
+    rng_key: PRNGKey,
+    beta: Scalar,
+    first: Array,
+    last: Array,
 ) -> tuple[Point, Array, Evaluations]:
     """Take steps at one β, adapting the pooled step size; return points, step size and cost."""
-    n, dim = points.position.shape
-    dtype = points.position.dtype
+    n, dim = carry[0].position.shape
+    dtype = carry[0].position.dtype
     density = path.at(beta.astype(dtype))
     has_gradient = path.density.has_gradient
 
@@ -211,7 +251,7 @@ def _move(
         gain = 2.0 * (jnp.mean(info.acceptance_prob) - kernel.target_acceptance)
         return moved, step * jnp.exp(gain).astype(step.dtype), made + info.evaluations.sum()
 
-    return jax.lax.fori_loop(0, n_moves, body, (points, step_size, Evaluations.zero()))
+    return jax.lax.fori_loop(first, last, body, carry)
 
 
 def _inside(points: Point, rng_key: PRNGKey) -> Point | None:

@@ -8,6 +8,7 @@ import numpy as np
 from cdsampler.charts import AffineChart, TransformedLogDensity
 from cdsampler.density import AbstractLogDensity
 from cdsampler.errors import InvalidInputError
+from cdsampler.journal import AbstractJournal
 from cdsampler.kernels import HMC, MALA, AbstractKernel, RandomWalk
 from cdsampler.paths import AbstractReference, GaussianReference, PriorReference, equal_rejection_schedule
 from cdsampler.tuning._account import Account
@@ -54,6 +55,7 @@ def make_plan(
     max_evaluations: int | None = None,
     prior: PriorReference | None = None,
     on_round: Callable[[RoundSummary], None] = lambda summary: None,
+    journal: AbstractJournal | None = None,
 ) -> Plan:
     """Choose everything that a production run needs, on a pilot group of chains, and freeze it.
 
@@ -79,6 +81,9 @@ def make_plan(
         Of the model, where it can be sampled: a further reference, which is used if it makes restarts cheapest.
     on_round
         Called after each round of tempering.
+    journal
+        Answers the expensive calls that an earlier session has made already, in order. All else is done again, so it
+        must be deterministic.
 
     Returns
     -------
@@ -93,7 +98,7 @@ def make_plan(
     """
     limit = None if max_evaluations is None else int(TUNING_SHARE * max_evaluations)
     # Without a measured round there is no plan, so that one's share is kept from survey and learning.
-    account = Account(limit, reserve=0 if limit is None else limit // 3)
+    account = Account(limit, reserve=0 if limit is None else limit // 3, journal=journal)
     effort = 1.0 if limit is None else min(1.0, limit / FULL_EFFORT)
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 2**32 - 1), 3)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(keys[2])))
@@ -152,7 +157,7 @@ def make_plan(
 def _with_ridge(found: Survey, ridge: LocalTrial, account: Account) -> Survey:
     """Return the survey with the ends of chains that got along where annealed ones didn't."""
     positions = jax.vmap(found.chart.to_chart)(jax.vmap(lambda q: ridge.chart.to_target(q)[0])(ridge.positions))
-    points, cost = evaluate_all(found.density, positions.astype(found.density.dtype))
+    points, cost = account.journal.call("evaluate", evaluate_all, found.density, positions.astype(found.density.dtype))
     account.charge(cost)
     ends = np.asarray(points.position, np.float64), np.asarray(points.target.log_density, np.float64)
     return found._replace(draws=found.draws.joined(*ends, np.arange(len(positions))))
@@ -176,7 +181,9 @@ def _forced(
     seen = TransformedLogDensity(density, chart)
     n = max(int(128 * effort), 16)
     origin = np.zeros(density.dim)
-    annealed = anneal(
+    annealed = account.journal.call_in_parts(
+        "anneal",
+        anneal,
         seen,
         GaussianReference(1.0),
         origin,

@@ -57,7 +57,7 @@ def find_basins(
 
 def _climbs(density: AbstractLogDensity, starts: np.ndarray, account: Account) -> tuple[np.ndarray, np.ndarray]:
     """Return the modes above those starts that lie inside the support, and their log densities."""
-    points, cost = evaluate_all(density, jnp.asarray(starts, density.dtype))
+    points, cost = account.journal.call("evaluate", evaluate_all, density, jnp.asarray(starts, density.dtype))
     account.charge(cost)
     inside = np.isfinite(points.target.log_density) & np.all(np.isfinite(points.target.gradient), axis=1)
     modes = [climb(density, start, account) for start in starts[inside]]
@@ -97,6 +97,7 @@ def climb(density: AbstractLogDensity, start: np.ndarray, account: Account) -> M
     """Return the mode above a point, as far as a twentieth of the account takes the search."""
     limit = account.share(0.05)
     most = ceiling(density)
-    mode = find_mode(density, start, max_evaluations=most if limit is None else max(1, min(limit, most)))
+    most = most if limit is None else max(1, min(limit, most))
+    mode = account.journal.call_in_parts("climb", find_mode, density, start, max_evaluations=most)
     account.charge(mode.evaluations)
     return mode

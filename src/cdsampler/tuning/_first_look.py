@@ -147,7 +147,7 @@ def _starting_point(
         places, where = (draws, normal), f"at any of 128 draws of the prior nor at 127 of N(0, {scale:g}² I)"
     best = (-np.inf, np.zeros(density.dim))
     for candidates in places:
-        points, cost = evaluate_all(density, candidates)
+        points, cost = account.journal.call("evaluate", evaluate_all, density, candidates)
         account.charge(cost)
         check_bounded(cost, points)
         values = np.asarray(points.target.log_density, np.float64)
@@ -183,6 +183,8 @@ def around(
     n_moves = n_parts * (32 if account.affords(40 * 32 * n * n_parts) else 8)
     if not account.affords(n_moves * n + 1):
         return draws.joined(mode[None], np.full(1, -np.inf), np.zeros(1, np.int64), group)
-    positions, log_density, cost = local_chains(density, mode, rng_key, n_chains=n, n_moves=n_moves, n_kept=2 * n_parts)
+    positions, log_density, cost = account.journal.call_in_parts(
+        "look around", local_chains, density, mode, rng_key, n_chains=n, n_moves=n_moves, n_kept=2 * n_parts
+    )
     account.charge(cost)
     return draws.joined(positions, log_density, np.tile(np.arange(n), len(positions) // n), group)

@@ -124,7 +124,7 @@ def try_local(
         return None
     for chart, key in zip(charts, keys, strict=False):
         seen = TransformedLogDensity(density, chart)
-        points, cost = evaluate_all(seen, jax.vmap(chart.to_chart)(starts))
+        points, cost = account.journal.call("evaluate", evaluate_all, seen, jax.vmap(chart.to_chart)(starts))
         account.charge(cost)
         kernel = HMC(0.5 * density.dim**-0.25, SHORT)
         candidates.append(_tried(seen, points, kernel, key, account))
@@ -162,9 +162,8 @@ def try_jittered(
         return None
     keys = jax.random.split(rng_key, 2 + MOST_ROUNDS)
     seen = TransformedLogDensity(density, look.chart)
-    points, cost = evaluate_all(
-        seen, jax.vmap(look.chart.to_chart)(_starts(density, look, look.scanned.positions, keys[0]))
-    )
+    starts = _starts(density, look, look.scanned.positions, keys[0])
+    points, cost = account.journal.call("evaluate", evaluate_all, seen, jax.vmap(look.chart.to_chart)(starts))
     account.charge(cost)
     kernel = HMC(density.dim**-0.25, JITTERED, SMALLEST_STEP)
     tried = _tried(seen, points, kernel, keys[1], account)
@@ -207,7 +206,9 @@ def _tried(
 ) -> _Candidate:
     """Return a candidate with its evaluations for an independent draw, from mean squared jumps."""
     n = _trial_length(kernel.evaluations_per_step)
-    points, kernel, moments, cost = trajectories(density, points, kernel, rng_key, jnp.int32(n // 2), jnp.int32(n))
+    points, kernel, moments, cost = account.journal.call_in_parts(
+        "try", trajectories, density, points, kernel, rng_key, n // 2, n
+    )
     account.charge(cost)
     check_bounded(cost, points)
     within, between = variances(moments)
@@ -241,7 +242,9 @@ def _verified(
     for key in keys:
         if int(account.spent.count) + N_CHAINS * per_step * n > end:
             return trial if len(rounds) > 1 else None
-        points, kernel, moments, cost = trajectories(best.density, points, kernel, key, jnp.int32(n // 4), jnp.int32(n))
+        points, kernel, moments, cost = account.journal.call_in_parts(
+            "local", trajectories, best.density, points, kernel, key, n // 4, n
+        )
         account.charge(cost)
         check_bounded(cost, points)
         within, between = variances(moments)

@@ -1,7 +1,8 @@
 import contextlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize
@@ -10,6 +11,7 @@ from cdsampler._typing import Array, Scalar
 from cdsampler.density import AbstractLogDensity, Evaluations, check_position
 from cdsampler.errors import DensityError
 from cdsampler.host import original_errors
+from cdsampler.journal import AbstractEntry, NoEntry
 
 # An anchor need not be a mode to the last digit.
 COARSE = {"xtol": 1e-2, "ftol": 1e-4}
@@ -32,7 +34,13 @@ class Mode(NamedTuple):
 
 
 @original_errors
-def find_mode(density: AbstractLogDensity, start: np.ndarray | None = None, *, max_evaluations: int = 1000) -> Mode:
+def find_mode(
+    density: AbstractLogDensity,
+    start: np.ndarray | None = None,
+    *,
+    max_evaluations: int = 1000,
+    keep: AbstractEntry = NoEntry(),  # noqa: B008 - it has no state
+) -> Mode:
     """Climb to a mode by L-BFGS; each step is one value-and-gradient evaluation.
 
     Without a gradient it is Powell's method, from value evaluations.
@@ -45,6 +53,8 @@ def find_mode(density: AbstractLogDensity, start: np.ndarray | None = None, *, m
         Default the origin.
     max_evaluations
         Limit of the search. Without convergence the best point so far is returned: an anchor need not be a mode.
+    keep
+        Is told of every evaluation; those of an earlier session, which took the same way, are not made again.
 
     Raises
     ------
@@ -56,13 +66,19 @@ def find_mode(density: AbstractLogDensity, start: np.ndarray | None = None, *, m
     x0 = np.zeros(density.dim) if start is None else check_position(density, "start", start)
     total = Evaluations.zero()
     best = (-np.inf, x0)
+    known: list[tuple[Any, Any, Any]] = keep.load() or []
+    n_asked = 0
     first: float | None = None  # tolerances are relative, so a large constant in the density must not matter
 
     def negative(x: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal total, best, first
+        nonlocal total, best, first, n_asked
         if int(total.count) >= max_evaluations:
             raise _LimitReached  # SciPy looks at its own limit only between line searches
-        value, gradient, cost = _evaluate(density, jnp.asarray(x, density.dtype))
+        if n_asked == len(known):
+            known.append(_on_host(_evaluate(density, jnp.asarray(x, density.dtype))))
+            keep.offer(known)
+        value, gradient, cost = known[n_asked]
+        n_asked += 1
         total = total + cost
         if float(value) > best[0]:
             best = (float(value), x.copy())
@@ -86,6 +102,10 @@ def find_mode(density: AbstractLogDensity, start: np.ndarray | None = None, *, m
             return Mode(best[1], best[0], total)
         minimize(negative, x0, jac=True, method="L-BFGS-B", options={"maxfun": max_evaluations})
     return Mode(best[1], best[0], total)
+
+
+def _on_host(evaluated: Any) -> Any:
+    return jax.tree.map(lambda a: np.asarray(a)[()], evaluated)
 
 
 class _LimitReached(Exception):

@@ -9,8 +9,9 @@ import numpy as np
 
 from cdsampler._typing import Array, PRNGKey
 from cdsampler.density import AbstractLogDensity, Point
+from cdsampler.journal import AbstractEntry, NoEntry
 from cdsampler.kernels import adapt_step_size
-from cdsampler.samplers import NRPT, AbstractStage, swap_records
+from cdsampler.samplers import NRPT, AbstractStage, in_blocks, swap_records
 
 # Times in a round's second half at which the coldest replica of each chain is kept.
 N_KEPT = 16
@@ -109,6 +110,8 @@ def run_round(
     state: Any,
     start: int,
     length: int,
+    *,
+    keep: AbstractEntry = NoEntry(),  # noqa: B008 - it has no state
 ) -> tuple[Any, Measured]:
     """Advance all chains together, adapting step sizes to pooled acceptances, and measure over the round's second half.
 
@@ -122,9 +125,20 @@ def run_round(
         Steps made so far.
     length
         Steps of this round.
+    keep
+        Is told how far the round is, and it begins where it was in an earlier session.
     """
     before = np.asarray(state.statistics.restarts)
-    state, measured, walk = _round(nrpt, stage, density, keys, anchors, state, jnp.int32(start), jnp.int32(length))
+    carry = _first_tally(nrpt, density, anchors, state)
+    numbers = jnp.int32(start), jnp.int32(length)
+    carry = in_blocks(
+        lambda carry, first, last: _advance(nrpt, stage, density, keys, anchors, carry, *numbers, first, last),
+        carry,
+        length,
+        keep=keep,
+    )
+    state, walk = carry.states, carry.walk
+    measured = (*_rates(carry.sums, jnp.int32(length - length // 2)), *carry.kept)
     steps, acceptance, rejection, jump, cold, cold_log_density = (np.asarray(a, dtype=np.float64) for a in measured)
     restarts = np.asarray(state.statistics.restarts) - before
     n_recorded = length - length // 2
@@ -142,21 +156,47 @@ def run_round(
     )
 
 
+class _Tally(NamedTuple):
+    """What a round carries from step to step."""
+
+    states: Any
+    step_sizes: Array
+    sums: tuple[Array, ...]
+    kept: tuple[Array, Array]
+    walk: Array
+
+
+def _first_tally(nrpt: NRPT, density: AbstractLogDensity, anchors: Array, state: Any) -> _Tally:
+    n, n_chains = nrpt.n_replicas, anchors.shape[0]
+    zeros = tuple(jnp.zeros(size, density.dtype) for size in (n, n, n - 1, n))
+    kept = jnp.zeros((N_KEPT, *anchors.shape), density.dtype), jnp.zeros((N_KEPT, n_chains), density.dtype)
+    return _Tally(state, nrpt.kernel.step_size, zeros, kept, jnp.tile(jnp.arange(n), (N_WALK, 1)))
+
+
 @eqx.filter_jit
-def _round(
+def _rates(sums: tuple[Array, ...], n_recorded: Array) -> tuple[Array, ...]:
+    log_step, *rates = jax.tree.map(lambda s: s / n_recorded, sums)
+    return jnp.exp(log_step), *rates
+
+
+@eqx.filter_jit
+def _advance(
     nrpt: NRPT,
     stage: AbstractStage,
     density: AbstractLogDensity,
     keys: Array,
     anchors: Array,
-    state: Any,
+    carry: _Tally,
     start: Array,
     length: Array,
-) -> tuple[Any, tuple[Array, ...], Array]:
+    first: Array,
+    last: Array,
+) -> _Tally:
+    """Take the round's steps from `first` to `last`."""
     half = length // 2
     own = jnp.arange(nrpt.n_replicas)
 
-    def body(i: Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
+    def body(i: Array, carry: _Tally) -> _Tally:
         states, step_sizes, sums, (cold, cold_log_density), walk = carry
         index = start + i
         tuned = eqx.tree_at(lambda s: s.kernel.step_size, nrpt, step_sizes)
@@ -182,13 +222,6 @@ def _round(
         kept = (cold.at[slot].set(now.position), cold_log_density.at[slot].set(now.target.log_density))
         # The last row is the present; older ones move up.
         rungs = swap_records(walk[-1], info.is_swapped[0])
-        return states, step_sizes, sums, kept, jnp.roll(walk, -1, axis=0).at[-1].set(rungs)
+        return _Tally(states, step_sizes, sums, kept, jnp.roll(walk, -1, axis=0).at[-1].set(rungs))
 
-    n, n_chains = nrpt.n_replicas, anchors.shape[0]
-    zeros = tuple(jnp.zeros(size, density.dtype) for size in (n, n, n - 1, n))
-    kept = (jnp.zeros((N_KEPT, *anchors.shape), density.dtype), jnp.zeros((N_KEPT, n_chains), density.dtype))
-    walk = jnp.tile(jnp.arange(n), (N_WALK, 1))
-    carry = (state, nrpt.kernel.step_size, zeros, kept, walk)
-    state, _, sums, kept, walk = jax.lax.fori_loop(0, length, body, carry)
-    log_step, *rates = jax.tree.map(lambda s: s / (length - half), sums)
-    return state, (jnp.exp(log_step), *rates, *kept), walk
+    return jax.lax.fori_loop(first, last, body, carry)

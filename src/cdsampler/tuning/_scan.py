@@ -95,7 +95,9 @@ def annealed_from(
     """Anneal from `N(centre, width² I)`; None if no draw met the support."""
     dim = density.dim
     step = width**2 / dim ** (1 / 3)
-    found = anneal(
+    found = account.journal.call_in_parts(
+        "anneal",
+        anneal,
         density,
         GaussianReference(width),
         centre,

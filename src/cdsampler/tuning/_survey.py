@@ -168,7 +168,9 @@ def anneal_from_prior(
     if not account.affords(30 * n_chains):
         return None
     dim = look.density.dim
-    found = anneal(
+    found = account.journal.call_in_parts(
+        "anneal",
+        anneal,
         look.density,
         prior.seen_through(look.chart),
         np.zeros(dim),

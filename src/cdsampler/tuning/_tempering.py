@@ -114,8 +114,11 @@ class PilotGroup:
         anchors = self._anchors[:n]
         positions = jnp.asarray(starts, self.density.dtype) if len(starts) else None
         nrpt = eqx.tree_at(lambda s: s.n_steps, nrpt, jnp.asarray(total, jnp.int32))
-        state = start_chains(nrpt, nrpt, self.density, keys, anchors, positions)
-        state, measured = run_round(nrpt, nrpt, self.density, keys, anchors, state, 0, total)
+        journal = self.account.journal
+        state = journal.call("start", start_chains, nrpt, nrpt, self.density, keys, anchors, positions)
+        state, measured = journal.call_in_parts(
+            what, run_round, nrpt, nrpt, self.density, keys, anchors, state, 0, total
+        )
         self.account.charge(state.evaluations)
         self._record(what, nrpt, total, state, measured)
         return measured

@@ -9,8 +9,10 @@ import numpy as np
 
 from cdsampler._typing import Array, PRNGKey
 from cdsampler.density import AbstractLogDensity, Evaluations, Point
+from cdsampler.journal import AbstractEntry, NoEntry
 from cdsampler.kernels import HMC, draw_noise
 from cdsampler.paths import AnnealingPath, FlatReference
+from cdsampler.samplers import in_blocks
 
 # Above the optimum for a product density: rejections cost most where the density is rugged.
 TARGET_ACCEPTANCE = 0.8
@@ -31,21 +33,62 @@ def variances(moments: Moments) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(square - mean**2, 0).mean(axis=0), mean.var(axis=0, ddof=1)
 
 
-@eqx.filter_jit
 def trajectories(
-    density: AbstractLogDensity, points: Point, kernel: HMC, rng_key: PRNGKey, n_adapt: Array, n_steps: Array
+    density: AbstractLogDensity,
+    points: Point,
+    kernel: HMC,
+    rng_key: PRNGKey,
+    n_adapt: int,
+    n_steps: int,
+    *,
+    keep: AbstractEntry = NoEntry(),  # noqa: B008 - it has no state
 ) -> tuple[Point, HMC, Moments, Evaluations]:
-    """Run trajectories, adapting the pooled step size in the first `n_adapt`, and measure over the others."""
+    """Run trajectories, adapting the pooled step size in the first `n_adapt`, and measure over the others.
+
+    `keep` is told how far they are, and they begin where they were in an earlier session.
+    """
     n, dim = points.position.shape
     dtype = points.position.dtype
-    path = AnnealingPath(FlatReference(), density, points.position[0])
-    tempered = path.at(jnp.ones((), dtype))
+    # Of a strong type, as the loop returns it.
+    step = jax.lax.convert_element_type(kernel.step_size, kernel.step_size.dtype)
+    kernel = eqx.tree_at(lambda k: k.step_size, kernel, step)
+    zeros = jnp.zeros((n, dim + 1), dtype)
+    moments = Moments(zeros, zeros, zeros[0], jnp.zeros((), dtype))
+    lengths = jnp.int32(n_adapt), jnp.int32(n_steps)
+    origin = _origin(points)
+    return in_blocks(
+        lambda carry, first, last: _advance(density, carry, rng_key, points.position[0], origin, *lengths, first, last),
+        (points, kernel, moments, Evaluations.zero()),
+        n_steps,
+        keep=keep,
+    )
 
-    def functionals(at: Point) -> Array:
-        return jnp.concatenate([at.position, at.target.log_density[:, None]], axis=1)
 
+def _functionals(at: Point) -> Array:
+    return jnp.concatenate([at.position, at.target.log_density[:, None]], axis=1)
+
+
+@eqx.filter_jit
+def _origin(points: Point) -> Array:
     # Squares of numbers far from zero would drown their variance.
-    origin = functionals(points).mean(axis=0, keepdims=True)
+    return _functionals(points).mean(axis=0, keepdims=True)
+
+
+@eqx.filter_jit
+def _advance(
+    density: AbstractLogDensity,
+    carry: tuple[Point, HMC, Moments, Evaluations],
+    rng_key: PRNGKey,
+    anchor: Array,
+    origin: Array,
+    n_adapt: Array,
+    n_steps: Array,
+    first: Array,
+    last: Array,
+) -> tuple[Point, HMC, Moments, Evaluations]:
+    n, dim = carry[0].position.shape
+    dtype = carry[0].position.dtype
+    tempered = AnnealingPath(FlatReference(), density, anchor).at(jnp.ones((), dtype))
 
     def body(i: Array, carry: Any) -> Any:
         at, current, moments, made = carry
@@ -54,13 +97,11 @@ def trajectories(
         acceptance = jnp.mean(info.acceptance_prob)
         gain = jnp.where(i < n_adapt, 2.0 * jnp.maximum(1.0 + i - n_adapt // 2, 1.0) ** -0.6, 0.0)
         step = current.step_size * jnp.exp(gain * (acceptance - TARGET_ACCEPTANCE)).astype(current.step_size.dtype)
-        before, after = functionals(at), functionals(moved)
+        before, after = _functionals(at), _functionals(moved)
         centred = after - origin
         new = Moments(centred, centred * centred, jnp.mean((after - before) ** 2, axis=0), acceptance)
         weight = (i >= n_adapt).astype(dtype) / (n_steps - n_adapt).astype(dtype)
         moments = jax.tree.map(lambda total, a: total + weight * a.astype(dtype), moments, new)
         return moved, eqx.tree_at(lambda k: k.step_size, current, step), moments, made + info.evaluations.sum()
 
-    zeros = jnp.zeros((n, dim + 1), dtype)
-    moments = Moments(zeros, zeros, zeros[0], jnp.zeros((), dtype))
-    return jax.lax.fori_loop(0, n_steps, body, (points, kernel, moments, Evaluations.zero()))
+    return jax.lax.fori_loop(first, last, body, carry)

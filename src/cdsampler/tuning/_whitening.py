@@ -99,10 +99,11 @@ def _curvature(
     density: AbstractLogDensity, mode: np.ndarray, steps: np.ndarray, account: Account, *, both_sides: bool
 ) -> np.ndarray:
     """Return minus the Hessian by differences of gradients over the given steps, symmetrised."""
-    up, cost = _gradients(density, jnp.asarray(mode, density.dtype), jnp.asarray(np.diag(steps), density.dtype))
+    centre, offsets = jnp.asarray(mode, density.dtype), np.diag(steps).astype(density.dtype)
+    up, cost = account.journal.call("curvature", _gradients, density, centre, jnp.asarray(offsets))
     account.charge(cost)
     if both_sides:
-        down, cost = _gradients(density, jnp.asarray(mode, density.dtype), jnp.asarray(-np.diag(steps), density.dtype))
+        down, cost = account.journal.call("curvature", _gradients, density, centre, jnp.asarray(-offsets))
         account.charge(cost)
         slope = (np.asarray(up, np.float64) - np.asarray(down, np.float64)) / (2 * steps[:, None])
     else:
