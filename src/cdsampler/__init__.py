@@ -8,6 +8,7 @@ from cdsampler.density import LogDensity as LogDensity
 from cdsampler.errors import CdsamplerError as CdsamplerError
 from cdsampler.errors import DensityError as DensityError
 from cdsampler.errors import InvalidInputError as InvalidInputError
+from cdsampler.errors import ProcessError as ProcessError
 from cdsampler.errors import SamplingWarning as SamplingWarning
 from cdsampler.host import HostLogDensity as HostLogDensity
 from cdsampler.interpolants import Linear as Linear

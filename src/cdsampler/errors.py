@@ -17,6 +17,10 @@ class MissingExtraError(CdsamplerError, ImportError):
     """An optional dependency is absent; the message names the extra that installs it."""
 
 
+class ProcessError(CdsamplerError, RuntimeError):
+    """Another process of a run over several has failed, fallen silent, or runs something else."""
+
+
 class SamplingWarning(UserWarning):
     """Something that makes samples less trustworthy."""
 

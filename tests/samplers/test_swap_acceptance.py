@@ -12,7 +12,7 @@ from cdsampler.density import LogDensity
 from cdsampler.kernels import MALA
 from cdsampler.paths import GaussianReference
 from cdsampler.samplers import NRPT, chain_keys, tempering_diagnostics
-from cdsampler.samplers._driver import _advance, _init
+from cdsampler.samplers._programs import advance, init
 from cdsampler.samplers._swap import draw_swaps, swap_acceptance, swap_records
 
 N = 5
@@ -93,8 +93,8 @@ def half_plane():
 def test_caches_are_fresh_after_a_run(half_plane, fresh_points, n_steps):
     stage = NRPT(GaussianReference(3.0), [0.0, 0.1, 0.4, 1.0], MALA(0.5))
     keys, anchors = chain_keys(jax.random.key(3), np.arange(64)), jnp.zeros((64, 2))
-    state = _init(stage, half_plane, keys, anchors, None)
-    state, _ = _advance(stage, half_plane, keys, anchors, state, None, jnp.int32(0), jnp.int32(n_steps))
+    state = init(stage, half_plane, keys, anchors, None)
+    state, _ = advance(stage, half_plane, keys, anchors, state, None, jnp.int32(0), jnp.int32(n_steps))
     fresh = fresh_points(stage, half_plane, np.zeros(2), state.points)
     for cached, evaluated in zip(jax.tree.leaves(state.points), jax.tree.leaves(fresh), strict=True):
         np.testing.assert_allclose(cached, evaluated, rtol=1e-12, atol=1e-12)

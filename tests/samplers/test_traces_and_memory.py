@@ -10,7 +10,8 @@ from cdsampler.interpolants import geometric_times, noise_variances
 from cdsampler.kernels import HMC, MALA
 from cdsampler.paths import GaussianReference, linear_schedule
 from cdsampler.samplers import CDS, NRPT, Corrector, LocalChain, chain_keys, run_chunk
-from cdsampler.samplers._driver import BLOCK_LENGTH, _advance, _init
+from cdsampler.samplers._driver import BLOCK_LENGTH
+from cdsampler.samplers._programs import advance, init
 
 N_CHAINS = 4
 
@@ -82,9 +83,9 @@ def test_another_number_of_replicas_is(warmed):
     """The control: the counter does see a new program."""
     keys, anchors = chain_keys(jax.random.key(0), np.arange(N_CHAINS)), jnp.zeros((N_CHAINS, 2))
     before = warmed.traces
-    _init.lower(cds().stages()[0], warmed.density, keys, anchors, None)
+    init.lower(cds().stages()[0], warmed.density, keys, anchors, None)
     assert warmed.traces == before
-    _init.lower(cds(betas=linear_schedule(4)).stages()[0], warmed.density, keys, anchors, None)
+    init.lower(cds(betas=linear_schedule(4)).stages()[0], warmed.density, keys, anchors, None)
     assert warmed.traces > before
 
 
@@ -103,8 +104,8 @@ def test_the_program_of_a_block_serves_any_number_of_steps_in_the_same_memory(wa
         stage = cds(steps=n_steps).stages()[0].compiled_part()
         keys = chain_keys(jax.random.key(0), np.arange(N_CHAINS))
         arguments = (stage, warmed.density, keys, jnp.zeros((N_CHAINS, 2)))
-        state = _init(*arguments, None)
-        lowered = _advance.lower(*arguments, state, None, jnp.int32(0), jnp.int32(n_steps))
+        state = init(*arguments, None)
+        lowered = advance.lower(*arguments, state, None, jnp.int32(0), jnp.int32(n_steps))
         assert program in (None, lowered.as_text())
         program = lowered.as_text()
         sizes.append(sum(leaf.nbytes for leaf in jax.tree.leaves(state)))

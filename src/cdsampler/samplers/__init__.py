@@ -8,6 +8,7 @@ from cdsampler.samplers._blackjax import AbstractTrajectoryChain as AbstractTraj
 from cdsampler.samplers._blackjax import TrajectoryStatistics as TrajectoryStatistics
 from cdsampler.samplers._cds import CDS as CDS
 from cdsampler.samplers._cds import InPathCoordinates as InPathCoordinates
+from cdsampler.samplers._devices import Devices as Devices
 from cdsampler.samplers._diagnostics import Evidence as Evidence
 from cdsampler.samplers._diagnostics import TemperingDiagnostics as TemperingDiagnostics
 from cdsampler.samplers._diagnostics import stepping_stones as stepping_stones
@@ -17,6 +18,7 @@ from cdsampler.samplers._driver import ChunkOutcome as ChunkOutcome
 from cdsampler.samplers._driver import Harvest as Harvest
 from cdsampler.samplers._driver import chain_keys as chain_keys
 from cdsampler.samplers._driver import run_chunk as run_chunk
+from cdsampler.samplers._driver import run_groups as run_groups
 from cdsampler.samplers._integrators import INTEGRATORS as INTEGRATORS
 from cdsampler.samplers._integrators import constant_step_variances as constant_step_variances
 from cdsampler.samplers._integrators import langevin_steps as langevin_steps

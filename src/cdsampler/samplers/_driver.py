@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +10,8 @@ import numpy as np
 from cdsampler._typing import Array, PRNGKey
 from cdsampler.density import AbstractLogDensity, Evaluations, Point, check_bounded
 from cdsampler.samplers._base import AbstractSampler, AbstractStage
+from cdsampler.samplers._devices import Devices
+from cdsampler.samplers._programs import advance, finish, fold_all, fold_particles, init
 
 BLOCK_LENGTH = 128
 
@@ -90,43 +91,79 @@ def run_chunk(
     DensityError
         The log density was plus infinity somewhere; the message shows the point.
     """
+    return run_groups(sampler, density, keys, anchors, on_block, harvest)[0]
+
+
+def run_groups(
+    sampler: AbstractSampler,
+    density: AbstractLogDensity,
+    keys: Array,
+    anchors: Array,
+    on_block: Callable[[int], None],
+    harvest: Harvest,
+    devices: Devices | None = None,
+) -> list[ChunkOutcome]:
+    """Run a group of chains on each device, as `run_chunk` does on one; return the groups' outcomes.
+
+    Parameters
+    ----------
+    sampler, density, on_block, harvest
+        See `run_chunk`.
+    keys : Array of keys, shape (n_devices * width,)
+        Of the groups, one after the other; those of idle devices are not used.
+    anchors : Array, shape (n_devices * width, dim)
+    devices
+        Default one, the default device.
+    """
+    n_groups = 1 if devices is None else len(devices.is_busy)
+    if devices is not None:
+        sampler, density = devices.copied((sampler, density))
+        keys, anchors = devices.split((keys, anchors))
     first, *later = sampler.stages()
     n_chains, n_stages = anchors.shape[0], 1 + len(later)
-    chunk = _Chunk(density, keys, anchors, on_block)
+    chunk = _Chunk(density, keys, anchors, on_block, devices)
     particles = chunk.of_particles(first.n_points)
     running = chunk.start(first, 0, None)
-    spent, executed, kept, draws = Evaluations.zero((n_chains,)), 0, [], []
+    spent, executed, kept, draws = Evaluations.zero((n_chains,)), np.zeros(n_groups, np.int64), [], []
     for draw in range(harvest.n_draws):
         n_left = harvest.n_draws - 1 - draw
         running = chunk.advance(first, running, int(first.n_steps) - n_left * harvest.thinning)
-        point, statistics = _finish(first.compiled_part(), running.state)
+        point, statistics = finish(first.compiled_part(), running.state, devices)
         point, kept = _in_a_row(point, first.n_points), [statistics]
         for number, stage in enumerate(later, start=1):
             carried = particles.start(stage, number + draw * n_stages, point)
             carried = particles.advance(stage, carried, int(stage.n_steps))
-            point, statistics = _finish(stage.compiled_part(), carried.state)
+            point, statistics = finish(stage.compiled_part(), carried.state, devices)
             spent = spent + _sum_of_groups(carried.state.evaluations, n_chains)
-            executed += carried.executed
+            executed = executed + carried.executed
             kept.append(_mean_of_groups(statistics, n_chains))
         position, log_density = np.asarray(point.position), np.asarray(point.target.log_density)
         draws.append((position.reshape(n_chains, first.n_points, -1), log_density.reshape(n_chains, first.n_points)))
-    return ChunkOutcome(
+    whole = ChunkOutcome(
         np.concatenate([position for position, _ in draws], axis=1),
         np.concatenate([log_density for _, log_density in draws], axis=1),
         jax.tree.map(np.asarray, spent + running.state.evaluations),
         tuple(jax.tree.map(np.asarray, statistics) for statistics in kept),
-        executed + running.executed,
+        0,
     )
+    width, executed = n_chains // n_groups, executed + running.executed
+    parts = [slice(i * width, (i + 1) * width) for i in range(n_groups)]
+    return [_part(whole, part)._replace(executed=int(n)) for part, n in zip(parts, executed, strict=True)]
+
+
+def _part(outcome: ChunkOutcome, part: slice) -> ChunkOutcome:
+    arrays: ChunkOutcome = jax.tree.map(lambda a: a[part], outcome._replace(executed=None))  # type: ignore[arg-type]
+    return arrays
 
 
 class _Running(NamedTuple):
-    """A stage under way: what it counted so far and what the device executed for it."""
+    """A stage under way: what each group counted so far and what its device executed for it."""
 
     state: Any
     keys: Array
     done: int
-    counted: int
-    executed: int
+    counted: np.ndarray
+    executed: np.ndarray
 
 
 class _Chunk(NamedTuple):
@@ -136,21 +173,22 @@ class _Chunk(NamedTuple):
     keys: Array
     anchors: Array
     on_block: Callable[[int], None]
+    devices: Devices | None
 
     def of_particles(self, n_points: int) -> "_Chunk":
         """Return a chunk in which each particle of a group is a chain, with a key of its own."""
         if n_points == 1:
             return self
-        keys = _fold_particles(self.keys, jnp.arange(n_points, dtype=jnp.uint32))
+        keys = fold_particles(self.keys, jnp.arange(n_points, dtype=jnp.uint32))
         return self._replace(keys=keys, anchors=jnp.repeat(self.anchors, n_points, axis=0))
 
     def start(self, stage: AbstractStage, number: int, points: Point | None) -> _Running:
         """Return a stage's first state; `number` tells its randomness apart from other stages' and draws'."""
         # As an array: an integer would be a constant of the compiled program, and every draw would compile anew.
-        keys = _fold_all(self.keys, jnp.uint32(number))
-        state = _init(stage.compiled_part(), self.density, keys, self.anchors, points)
-        counted = _count(state)
-        self.on_block(counted)
+        keys = fold_all(self.keys, jnp.uint32(number))
+        state = init(stage.compiled_part(), self.density, keys, self.anchors, points, self.devices)
+        counted = self._count(state)
+        self.on_block(int(counted.sum()))
         _check_bounded(state)
         return _Running(state, keys, 0, counted, counted)
 
@@ -161,20 +199,21 @@ class _Chunk(NamedTuple):
         while done < until:
             length = min(BLOCK_LENGTH, until - done)
             rows = stage.rows(done, BLOCK_LENGTH)
-            state, more = _advance(
-                part, self.density, keys, self.anchors, state, rows, jnp.int32(done), jnp.int32(length)
-            )
+            start, n = jnp.int32(done), jnp.int32(length)
+            state, more = advance(part, self.density, keys, self.anchors, state, rows, start, n, self.devices)
             _check_bounded(state)
             done += length
-            made = _count(state) - counted
-            self.on_block(made)
-            counted += made
-            executed += made if more is None else int(more)
+            made = self._count(state) - counted
+            self.on_block(int(made.sum()))
+            counted = counted + made
+            executed = executed + (made if more is None else np.asarray(more))
         return _Running(state, keys, done, counted, executed)
 
-
-def _count(state: Any) -> int:
-    return int(state.evaluations.total().count)
+    def _count(self, state: Any) -> np.ndarray:
+        """Return the evaluations of each group, in 64 bits."""
+        n_groups = 1 if self.devices is None else len(self.devices.is_busy)
+        kinds = (state.evaluations.value, state.evaluations.gradient)
+        return sum(np.asarray(kind).reshape(n_groups, -1).sum(axis=1, dtype=np.int64) for kind in kinds)
 
 
 def _in_a_row(points: Point, n_points: int) -> Point:
@@ -191,64 +230,6 @@ def _mean_of_groups(statistics: Any, n_groups: int) -> Any:
         return a if a.shape[0] == n_groups else jnp.mean(a.reshape(n_groups, -1, *a.shape[1:]), axis=1)
 
     return jax.tree.map(mean, statistics)
-
-
-@eqx.filter_jit
-def _fold_particles(keys: Array, numbers: Array) -> Array:
-    # Apart from the small numbers that stages fold in.
-    beyond = numbers + jnp.uint32(2**31)
-    return jax.vmap(lambda key: jax.vmap(lambda i: jax.random.fold_in(key, i))(beyond))(keys).reshape(-1)
-
-
-@eqx.filter_jit
-def _fold_all(keys: Array, number: Array) -> Array:
-    return jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
-
-
-@eqx.filter_jit
-def _init(stage: AbstractStage, density: AbstractLogDensity, keys: Array, anchors: Array, points: Point | None) -> Any:
-    def start(key: PRNGKey, anchor: Array, point: Point | None) -> Any:
-        return stage.init(jax.random.fold_in(key, 0), stage.path(density, anchor), point)
-
-    return jax.vmap(start)(keys, anchors, points)
-
-
-@eqx.filter_jit
-def _advance(
-    stage: AbstractStage,
-    density: AbstractLogDensity,
-    keys: Array,
-    anchors: Array,
-    state: Any,
-    rows: Any,
-    start: Array,
-    length: Array,
-) -> tuple[Any, Array | None]:
-    def body(carry: tuple[Array, Any, Array | None]) -> tuple[Array, Any, Array | None]:
-        i, states, executed = carry
-        index = start + i
-        row = jax.tree.map(lambda a: a[i], rows)
-
-        def step(key: PRNGKey, one: Any, anchor: Array) -> Any:
-            # Key 0 belongs to init.
-            return stage.step(jax.random.fold_in(key, index + 1), one, index, row, stage.path(density, anchor))
-
-        states = jax.vmap(step)(keys, states, anchors)
-        more = stage.executed(states)
-        return i + 1, states, None if executed is None or more is None else executed + more
-
-    def is_running(carry: tuple[Array, Any, Array | None]) -> Array:
-        i, states, _ = carry
-        return (i < length) & ~jnp.any(states.evaluations.pos_inf > 0)
-
-    zero = jnp.zeros((), jnp.int32)
-    executed = None if stage.executed(state) is None else zero
-    return jax.lax.while_loop(is_running, body, (zero, state, executed))[1:]
-
-
-@eqx.filter_jit
-def _finish(stage: AbstractStage, state: Any) -> tuple[Point, Any]:
-    return jax.vmap(stage.point)(state), jax.vmap(stage.statistics)(state)
 
 
 def _check_bounded(state: Any) -> None:

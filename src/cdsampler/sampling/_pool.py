@@ -16,6 +16,14 @@ class Stopped(Exception):
     """Raised inside a worker to end its chunk early."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """Interrupted before any chain was complete, after so many evaluations."""
+
+    def __init__(self, made: int):
+        super().__init__()
+        self.made = made
+
+
 class Ledger:
     """Evaluations made so far, by all workers; also tells them to stop."""
 

@@ -13,6 +13,7 @@ from cdsampler.density import AbstractLogDensity, Evaluations, coordinate_names
 from cdsampler.errors import InvalidInputError
 from cdsampler.paths import PriorReference
 from cdsampler.samplers import AbstractSampler, Harvest
+from cdsampler.sampling._pool import Interrupted
 from cdsampler.sampling._result import Result
 from cdsampler.sampling._run import Progress, grouping, harvest_cost, run
 from cdsampler.sampling._warnings import RunWarning, check_warnings, effectiveness_warnings
@@ -37,7 +38,7 @@ class Production:
     n_samples
     tuning
         What the plan has cost.
-    independent, budget, max_evaluations, chunk_size, on_progress
+    independent, budget, max_evaluations, chunk_size, on_progress, devices
         As for `sample`.
     """
 
@@ -53,6 +54,7 @@ class Production:
         max_evaluations: int | None,
         chunk_size: int | None,
         on_progress: Callable[[Progress], None] | None,
+        devices: Sequence[jax.Device] | None,
     ):
         self._density = density
         self._prior = prior
@@ -63,6 +65,7 @@ class Production:
         self._n_draws = 1 if independent else -(-n_samples // self._n_chains)
         self._chunk_size = chunk_size
         self._on_progress = on_progress
+        self._devices = devices
         self._made = 0
 
     def run(self, plan: Plan, seed: int) -> Result:
@@ -83,6 +86,8 @@ class Production:
         spent = first.spare_evaluations + int(first.evaluations.total().count)
         try:
             second = self._once(dataclasses.replace(plan, thinning=stretch * plan.thinning), seed ^ SECOND_RUN)
+        except Interrupted as interrupt:
+            return _interrupted(first, interrupt.made)
         except KeyboardInterrupt:
             return _interrupted(first, self._made)
         if second.is_partial:
@@ -106,6 +111,7 @@ class Production:
             chunk_size=self._chunk_size,
             harvest=harvest,
             on_progress=self._watch,
+            devices=self._devices,
         )
         return _in_target_coordinates(made, plan, coordinate_names(self._density), shortage)
 

@@ -1,5 +1,5 @@
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,17 +11,13 @@ from cdsampler._typing import Array
 from cdsampler.density import AbstractLogDensity, Evaluations, check_position, coordinate_names
 from cdsampler.errors import InvalidInputError
 from cdsampler.host import original_errors
-from cdsampler.samplers import (
-    AbstractSampler,
-    ChunkOutcome,
-    Harvest,
-    chain_keys,
-    run_chunk,
-)
-from cdsampler.sampling._assembly import Accounts, assemble, over_arrays
+from cdsampler.samplers import AbstractSampler, Harvest
+from cdsampler.sampling._assembly import Accounts, assemble
 from cdsampler.sampling._compilation import compilation_seconds
-from cdsampler.sampling._pool import Ledger, run_jobs
+from cdsampler.sampling._groups import Groups
 from cdsampler.sampling._result import Result, Timing
+from cdsampler.sampling._sharing import run_shared
+from cdsampler.sampling._team import team_of
 
 # A group's replicas should stay in the processor's cache between the operations of a step.
 GROUP_BYTES = 1_000_000
@@ -60,6 +56,7 @@ def run(
     chunk_size: int | None = None,
     harvest: Harvest = Harvest(),  # noqa: B008 - immutable
     on_progress: Callable[[Progress], None] | None = None,
+    devices: Sequence[jax.Device] | None = None,
 ) -> Result:
     """Draw samples with a frozen sampler: by default independent ones, one chain each.
 
@@ -80,17 +77,22 @@ def run(
         If positive, each chain has its own anchor, drawn from `N(anchor, anchor_scale² I)` (the paper's `z ~ ν_ref`
         with τ); by default all share the anchor.
     seed
-        Same seed and number of samples, same samples bit for bit on one kind of device, whatever the chunk size.
+        Same seed and number of samples, same samples bit for bit on one kind of device, whatever the chunk size and
+        the number of devices and processes.
     tuning_evaluations
         What mode search and pilot cost, for the accounts.
     chunk_size
-        Most chains in flight at once, at least one group; default as many groups as there are cores. Chains are
-        compiled in groups of a width that depends on the problem and `n_samples` alone: XLA rounds differently in
-        programs of different widths, so this is what keeps results independent of the chunk size.
+        Most chains in flight at once in a process, at least one group; default as many groups as there are cores or
+        devices. Chains are compiled in groups of a width that depends on the problem and `n_samples` alone: XLA rounds
+        differently in programs of different widths, so this is what keeps results independent of the chunk size.
     harvest
         More draws per chain, and how far apart.
     on_progress
-        Called several times a second, in the caller's thread.
+        Called several times a second, in the caller's thread; of several processes only the first calls it.
+    devices
+        Devices that the chains are spread over, by default all. With `jax.distributed` every process has to make the
+        same call; it runs its devices' share and returns the whole result. A list of the process's own devices keeps
+        the run to itself.
 
     Returns
     -------
@@ -100,46 +102,40 @@ def run(
     Raises
     ------
     InvalidInputError
-        A bad count, seed, anchor or chunk size, or groups of more particles than samples.
+        A bad count, seed, anchor, chunk size or devices, or groups of more particles than samples.
     DensityError
         The log density was plus infinity somewhere.
+    ProcessError
+        Another process has failed, is silent, or was called with something else.
     KeyboardInterrupt
         Interrupted before any chain was complete.
     """
     check_counts(n_samples, seed, chunk_size)
+    team = team_of(devices)
     centres = _checked(density, anchor, anchor_scale)
     began, compiled = time.perf_counter(), compilation_seconds()
-    key_chains, key_anchors = jax.random.split(jax.random.key(seed))
     n_points = check_group(sampler, n_samples, harvest)
     n_chains = -(-n_samples // n_points)
     width, n_groups = grouping(sampler, density, n_chains, harvest)
+    key_chains, key_anchors = jax.random.split(jax.random.key(seed))
+    groups = Groups(sampler, density, (key_chains, key_anchors), centres, anchor_scale, width, n_chains, harvest)
     total = harvest_cost(sampler, harvest) * width * n_groups
+
+    def report(made: int, n_finished: int) -> None:
+        if on_progress is not None and team.is_first:
+            finished = min(min(n_finished * width, n_chains) * n_points, n_samples)
+            on_progress(Progress(made, total, finished * harvest.n_draws))
+
     n_at_once = n_groups if chunk_size is None else max(1, chunk_size // width)
     if density.is_on_host:
         # Several computations that wait for Python at once can hold all of JAX's threads, which deadlocks functions
         # that call JAX themselves.
         n_at_once = 1
-    ledger = Ledger()
-
-    def work(number: int) -> ChunkOutcome:
-        chains = np.arange(number * width, (number + 1) * width)
-        keys = chain_keys(key_chains, chains)
-        own = centres[chains % len(centres)]
-        anchors = _anchors(chain_keys(key_anchors, chains), own, jnp.asarray(anchor_scale, density.dtype))
-        outcome = run_chunk(sampler, density, keys, anchors, ledger.add, harvest)
-        n_real = min(width, n_chains - number * width)
-        return over_arrays(lambda a: a[:n_real], outcome)
-
-    def report(n_finished: int) -> None:
-        if on_progress is not None:
-            finished = min(min(n_finished * width, n_chains) * n_points, n_samples)
-            on_progress(Progress(ledger.made, total, finished * harvest.n_draws))
-
-    outcomes, is_partial = run_jobs(work, range(n_groups), ledger, report, n_at_once)
+    outcomes, made, is_partial = run_shared(groups, n_groups, team, n_at_once, seed, report)
     timing = Timing(time.perf_counter() - began, compilation_seconds() - compiled)
     tuning = Evaluations.zero().total() if tuning_evaluations is None else tuning_evaluations.total()
     kept = sum(int(outcome.evaluations.total().count) for outcome in outcomes)
-    accounts = Accounts(tuning, ledger.made - kept, sum(outcome.executed for outcome in outcomes))
+    accounts = Accounts(tuning, made - kept, sum(outcome.executed for outcome in outcomes))
     names = coordinate_names(density)
     return assemble(sampler, outcomes, accounts, n_samples, seed, names, timing, is_partial)
 
@@ -193,11 +189,6 @@ def cache_width(sampler: AbstractSampler, density: AbstractLogDensity) -> int:
     state = eqx.filter_eval_shape(lambda z: stage.init(key, stage.path(density, z), None), anchor)
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     return int(np.clip(GROUP_BYTES // size, 32, MAX_WIDTH))
-
-
-@eqx.filter_jit
-def _anchors(keys: Array, centres: Array, scale: Array) -> Array:
-    return jax.vmap(lambda key, z: z + scale * jax.random.normal(key, z.shape, z.dtype))(keys, centres)
 
 
 def check_counts(n_samples: int, seed: int, chunk_size: int | None) -> None:

@@ -1,8 +1,10 @@
 import dataclasses
+import functools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from cdsampler.density import AbstractLogDensity, Evaluations, LogDensity, check_position
@@ -12,6 +14,8 @@ from cdsampler.parameters import Model
 from cdsampler.sampling._production import Production
 from cdsampler.sampling._result import Result
 from cdsampler.sampling._run import Progress, check_counts
+from cdsampler.sampling._sharing import plan_of_first
+from cdsampler.sampling._team import team_of
 from cdsampler.tuning import Plan, RoundSummary, make_plan
 
 # Below this many evaluations nothing can be tuned.
@@ -38,6 +42,7 @@ def sample(
     names: Sequence[str] | None = None,
     value_and_grad: Callable[..., Any] | None = None,
     chunk_size: int | None = None,
+    devices: Sequence[jax.Device] | None = None,
     on_round: Callable[[RoundSummary], None] = lambda summary: None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Result:
@@ -56,7 +61,8 @@ def sample(
         A structure of named parameters with shapes and bounds, in place of `dim`: see `ParameterSpace`. The function
         then takes that structure.
     seed
-        Same seed, same samples bit for bit on one kind of device, whatever the chunk size.
+        Same seed, same samples bit for bit on one kind of device, whatever the chunk size and the number of devices and
+        processes.
     start : array_like, shape (dim,), optional
         Where the search for a mode starts: a point inside the support. With named parameters, a structure of values.
     anchor : array_like, shape (dim,), optional
@@ -81,11 +87,15 @@ def sample(
     value_and_grad
         See `LogDensity`.
     chunk_size
-        Most chains in flight.
+        Most chains in flight in a process.
+    devices
+        Devices that production is spread over, by default all. With `jax.distributed` every process has to make the
+        same call: the first one tunes, each runs its devices' share, and all return the whole result. A list of the
+        process's own devices keeps the call to itself.
     on_round
-        Called after each tuning round.
+        Called after each tuning round; of several processes only the first calls it.
     on_progress
-        Called several times a second in production.
+        Called several times a second in production, likewise.
 
     Returns
     -------
@@ -99,6 +109,8 @@ def sample(
         A bad argument, or a budget that is too small; before any expensive work where that can be known.
     DensityError
         The density isn't finite at any start, is plus infinity somewhere, or doesn't return a scalar.
+    ProcessError
+        Another process has failed, is silent, or was called with something else.
     """
     model = _model(log_density, dim, params, names, value_and_grad)
     density = model.density if model is not None else _density(log_density, dim, names, value_and_grad)
@@ -111,7 +123,8 @@ def sample(
         )
     tuning = Evaluations.zero().total()
     if plan is None:
-        plan = make_plan(
+        tune = functools.partial(
+            make_plan,
             density,
             seed=seed,
             start=_position(density, model, "start", start),
@@ -121,8 +134,8 @@ def sample(
             n_replicas=replicas,
             max_evaluations=max_evaluations,
             prior=prior,
-            on_round=on_round,
         )
+        plan = plan_of_first(tune, on_round, {"seed": seed, "dim": density.dim}, team_of(devices))
         tuning = _charged(plan)
     elif plan.dim != density.dim:
         raise InvalidInputError(f"The plan is for {plan.dim} dimensions and the density has {density.dim}.")
@@ -136,6 +149,7 @@ def sample(
         max_evaluations=max_evaluations,
         chunk_size=chunk_size,
         on_progress=on_progress,
+        devices=devices,
     )
     result = dataclasses.replace(production.run(plan, seed), model=model)
     for warning in result.warnings:
