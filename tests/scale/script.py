@@ -194,7 +194,8 @@ def main(out, scenario, process=0, n_processes=1, port=0):
         jax.distributed.initialize(address, n_processes, process, heartbeat_timeout_seconds=10)
     _run.GROUP_BYTES = 1
     made = {
-        "devices": lambda: cases() | {"faulty": depends_on_the_device()["tempering"]},
+        "quick": lambda: cases(["tempering"]) | {"faulty": depends_on_the_device()["tempering"]},
+        "devices": cases,
         "whole": lambda: cases() | {"front door": front_door()},
         "processes": lambda: cases(["tempering", "trajectories"]) | {"front door": front_door()},
         "faults": lambda: faults(process),

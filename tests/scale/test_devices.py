@@ -18,8 +18,26 @@ CASES = ("tempering", "transport", "trajectories", "particles")
 
 
 @pytest.fixture(scope="module")
-def four_devices(apart, one_device):
+def quick(apart):
+    """A quick case on one device and on four."""
+    both = [apart("quick", n_devices=n_devices) for n_devices in (1, 4)]
+    return [processes.whole()[0] for processes in both]
+
+
+@pytest.fixture(scope="module")
+def four_devices(apart):
     return apart("devices", n_devices=4).whole()[0]
+
+
+def test_four_devices_give_the_bits_of_one(differing, quick):
+    one, four = quick
+    assert differing(one["tempering"], four["tempering"]) == []
+    assert len(np.unique(four["tempering"]["samples"][:, -1, 0])) == len(four["tempering"]["samples"])
+
+
+def test_keys_that_depend_on_the_device_are_found(differing, quick):
+    one, four = quick
+    assert {"samples", "log_density"} <= set(differing(one["tempering"], four["faulty"]))
 
 
 @pytest.mark.slow
@@ -28,11 +46,6 @@ def test_four_devices_give_what_one_gives(differing, one_device, four_devices, c
     assert differing(one_device[case], four_devices[case]) == []
     assert 0 < one_device[case]["spare"] < one_device[case]["total"] / 40
     assert (case == "trajectories") == (one_device[case]["executed"] > one_device[case]["total"])
-
-
-@pytest.mark.slow
-def test_keys_that_depend_on_the_device_are_found(differing, one_device, four_devices):
-    assert {"samples", "log_density"} <= set(differing(one_device["tempering"], four_devices["faulty"]))
 
 
 @settings(derandomize=True, deadline=None, max_examples=300, database=None)
