@@ -47,6 +47,11 @@ class Meter:
         )
 
 
+@pytest.fixture(scope="module")
+def meter():
+    return Meter()
+
+
 def errors(sampler, dtype=np.float64):
     """Errors of means, variances and a covariance after starting at exact draws, in standard errors."""
     draws = jnp.asarray(SD, dtype)[None] * jax.random.normal(jax.random.key(1), (N_CHAINS, 3), dtype)
@@ -94,8 +99,7 @@ def test_a_trajectory_without_its_kinetic_energy_fails(monkeypatch):
 
 
 @pytest.mark.parametrize("is_random_length", [True, False])
-def test_counts_are_those_of_the_density(is_random_length):
-    meter = Meter()
+def test_counts_are_those_of_the_density(meter, is_random_length):
     sampler = MAMSChain(0.3, 2.5, 12, is_random_length=is_random_length)
     made = []
     for stage, n_chains in ((sampler, 7), (sampler.with_budget(50).with_steps(20), 7)):
@@ -129,18 +133,17 @@ def test_the_cost_of_random_lengths_is_known(length):
     assert drawn.max() == sampler.cost_step()
 
 
-def test_budgets_hold_and_the_least_is_named():
+def test_budgets_hold_and_the_least_is_named(meter):
     sampler = MAMSChain(0.3, 2.5)
     with pytest.raises(InvalidInputError, match="too small") as caught:
         sampler.with_budget(0)
     least = int(re.search(r"at least (\d+)", str(caught.value)).group(1))
     assert least == 1 + sampler.cost_step()
-    density = Meter().density
     for budget in (least, 30, 500):
         fitted = sampler.with_budget(budget)
         assert int(fitted.n_steps) >= 1
         assert fitted.cost() <= budget
-        outcome = run_chunk(fitted, density, keys(7, 4), jnp.zeros((7, 2)))
+        outcome = run_chunk(fitted, meter.density, keys(7, 4), jnp.zeros((7, 2)))
         assert np.all(outcome.evaluations.count <= budget)
         assert np.all(outcome.statistics[0].stopped == 0)
     fixed = MAMSChain(0.3, 3, is_random_length=False)

@@ -75,7 +75,8 @@ def from_exact_draws(sampler, dtype=np.float64):
     return outcome.position[:, 0].astype(np.float64)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+# In double precision it is BlackJAX's own, and exact at a hard edge, below.
+@pytest.mark.parametrize("dtype", [pytest.param(np.float64, marks=pytest.mark.slow), np.float32])
 def test_exact_draws_stay_exact(dtype):
     sampler = NUTSChain(0.9, 3, inverse_mass_matrix=[1.0, 0.5], max_num_doublings=4)
     assert np.all(errors(from_exact_draws(sampler, dtype)) < N_ERRORS)
@@ -121,17 +122,19 @@ def test_it_is_blackjaxs_nuts_and_tells_what_it_evaluated():
         np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
-@pytest.mark.parametrize(("n_chains", "budget"), [(1, None), (7, None), (7, 90)])
-def test_counts_are_those_of_the_density(meter, n_chains, budget):
+@pytest.mark.parametrize(("is_in_step", "budget"), [(True, None), (False, None), (False, 90)])
+def test_counts_are_those_of_the_density(meter, is_in_step, budget):
     meter.gradient = 0
+    # Chains of one key never wait for each other.
+    chains = jnp.repeat(keys(1, 3), 7) if is_in_step else keys(7, 3)
     sampler = NUTSChain(0.35, 12, max_num_doublings=5, mean_cost=7.0, sd_cost=4.0)
     sampler = sampler if budget is None else sampler.with_budget(budget).with_steps(20)
     made = []
-    outcome = run_chunk(sampler, meter.density, keys(n_chains, 3), jnp.ones((n_chains, 2)), made.append)
+    outcome = run_chunk(sampler, meter.density, chains, jnp.ones((7, 2)), made.append)
     total = outcome.evaluations.total()
     assert (outcome.executed, meter.value, total.value) == (meter.gradient, 0, 0)
     assert sum(made) == total.count <= meter.gradient
-    assert (n_chains > 1) == (total.count < meter.gradient)
+    assert is_in_step == (total.count == meter.gradient)
     stopped = outcome.statistics[0].stopped
     if budget is None:
         assert np.all(stopped == 0)
