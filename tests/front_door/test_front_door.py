@@ -7,7 +7,8 @@ import pytest
 
 import cdsampler
 from cdsampler import DensityError, InvalidInputError, LogDensity, Plan, benchmark
-from cdsampler.sampling import Progress, _production, read_netcdf, run
+from cdsampler.sampling import Progress, _production, read_netcdf
+from cdsampler.sampling._run import run_recorded
 from cdsampler.tuning import make_plan
 from cdsampler.tuning._plan import FORMAT
 
@@ -138,9 +139,9 @@ def test_an_interrupt_of_the_second_production_leaves_the_first(result, draw, co
         if len(calls) == 2:
             settings["on_progress"](Progress(evaluations=123, total=1000, finished=0))
             raise KeyboardInterrupt
-        return run(*arguments, **settings)
+        return run_recorded(*arguments, **settings)
 
-    monkeypatch.setattr(_production, "run", run_once)
+    monkeypatch.setattr(_production, "run_recorded", run_once)
     hasty = dataclasses.replace(result.plan, thinning=1, restart_rate=0.1 * result.plan.restart_rate)
     kept = draw(three, 2, 2000, seed=1, plan=hasty)
     assert kept.is_partial
