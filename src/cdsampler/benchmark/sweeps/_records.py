@@ -187,7 +187,7 @@ def commit() -> str:
         return ""
     command = ["git", "-C", str(root), "rev-parse", "HEAD"]
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
     except (OSError, subprocess.SubprocessError):  # no git here, or a repository that it refuses: there is no answer
         return ""
 
